@@ -1,4 +1,4 @@
-"""Elliptical slice sampling around the Laplace approximation, which checks the exact draws of logistic posteriors."""
+"""Elliptical slice sampling of logistic posteriors around the Laplace approximation."""
 
 from __future__ import annotations
 
@@ -15,20 +15,15 @@ from scipy.special import expit
 from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average; after this many times it holds no other floating-point angle.
+# The bracket shrinks by a quarter on average. After this many times, it holds no other floating-point angle.
 _MAX_SHRINKS = 200
-# Proposals do not depend on the state, so many sweeps share one matrix product. Its result has at most this many
-# elements: the allocator reuses the memory of arrays up to 32 MiB; larger arrays get new pages each time.
+# Proposals do not depend on the state, so many sweeps share one matrix product. The product has at most this many
+# elements, since the allocator reuses the memory of arrays up to 32 MiB.
 _PRODUCT_ELEMENTS = 1 << 22
 
 
 class EllipticalSliceInfo(NamedTuple):
-    """Cost of a run: log-densities evaluated per sweep and chain, and weight vectors multiplied by the design.
-
-    Shapes: `burn_in_likelihood_calls` (n_burn_in, n_chains), `likelihood_calls` (n_draws, n_chains). The linear
-    predictors of each point on an ellipse combine two known vectors of predictors. The design is therefore multiplied
-    by only `matrix_columns` = (n_burn_in + n_draws + 1) n_chains weight vectors, and by 64 for the Gaussian's mean.
-    """
+    """Numbers (sweeps, n_chains) of evaluated log-densities, and number of weight vectors times the design."""
 
     burn_in_likelihood_calls: np.ndarray
     likelihood_calls: np.ndarray
@@ -36,7 +31,7 @@ class EllipticalSliceInfo(NamedTuple):
 
 
 class _Points(NamedTuple):
-    """Weights of several chains: whitened weights (c, d), original weights (c, d), and linear predictors (c, n)."""
+    """Whitened weights (c, d), original weights (c, d) and linear predictors (c, n) of several chains."""
 
     whitened: np.ndarray
     weights: np.ndarray
@@ -51,7 +46,7 @@ class _Points(NamedTuple):
 
 
 class State(NamedTuple):
-    """Chains, the residual log-density (c,) of each, proposals for later sweeps, and the number of proposals made."""
+    """Chains, their residual log-densities (c,), proposals for later sweeps, and the number of proposals so far."""
 
     points: _Points
     log_residual: np.ndarray
@@ -61,17 +56,15 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class EllipticalSlice:
-    """Chains (`chain.Sampler`) around a Gaussian; `rng` holds three generators: for normals, levels and angles.
+    """Elliptical slice sampling around a Gaussian, with three generators for normals, levels and angles.
 
-    The cost of a step is the number of log-densities evaluated, shape (n_chains,).
+    The cost of a step is the number (n_chains,) of evaluated log-densities.
 
     Attributes:
-        log_density: the target's log-density (c,) up to a constant, given weights (c, d) and predictors (c, n).
+        log_density: function of weights (c, d) and predictors (c, n) that returns the log-density (c,) of the target.
         design: the matrix (n, d) with predictors = weights @ design.T.
-        gaussian: the Gaussian from which proposals are drawn.
-        n_chains: number of chains.
         n_sweeps: number of sweeps to come, which limits the proposals that are made at once.
-        confine: moves weights (c, d) to where the density is positive; None if the density is positive everywhere.
+        confine: function that moves weights (c, d) to where the density is positive; None if this is everywhere.
     """
 
     log_density: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -82,7 +75,7 @@ class EllipticalSlice:
     confine: Callable[[np.ndarray], np.ndarray] | None = None
 
     def init(self, rng) -> State:
-        """Return chains that start at draws of the Gaussian, moved to where the density is positive."""
+        """Return chains that start at draws from the Gaussian, moved to where the density is positive."""
         points, rest, made = self._proposal(None, 0, rng[0])
         if self.confine is not None:
             weights = self.confine(points.weights)
@@ -91,7 +84,7 @@ class EllipticalSlice:
         return State(points, self.residual(points), rest, made)
 
     def step(self, state: State, rng) -> tuple[State, np.ndarray]:
-        """Make one sweep; return the new state and the cost of the step."""
+        """Make one sweep, and return the new state and the cost of the step."""
         normals, levels, angles = rng
         proposal, rest, made = self._proposal(state.proposals, state.made, normals)
         level = state.log_residual - levels.standard_exponential(self.n_chains)
@@ -107,7 +100,7 @@ class EllipticalSlice:
         return State(proposal, proposed, rest, made), calls
 
     def residual(self, points: _Points) -> np.ndarray:
-        """Return the log-density minus the Gaussian's log-density, shape (c,)."""
+        """Return the log-density less the log-density (c,) of the Gaussian."""
         squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
         return self.log_density(points.weights, points.predictors) + 0.5 * squares
 
@@ -117,7 +110,7 @@ class EllipticalSlice:
         return _Points(np.zeros(len(mean)), mean, self.design @ mean)
 
     def _proposal(self, ready: _Points | None, made: int, rng) -> tuple[_Points, _Points, int]:
-        """Return the next proposal (ready, or from a new block), other ready proposals, and the number made so far."""
+        """Return the next proposal, other ready proposals, and the number of proposals so far."""
         if ready is None or not len(ready.weights):
             n_block = max(1, _PRODUCT_ELEMENTS // (self.n_chains * len(self.design)))
             # The first proposal is the start of the chains.
@@ -139,32 +132,21 @@ def sample(
     approximation: GaussianApproximation | None = None,
     gaussian: GaussianApproximation | None = None,
 ) -> tuple[np.ndarray, EllipticalSliceInfo]:
-    """Draw from a logistic posterior with independent chains, moved as one batch.
+    """Return draws (n_draws, n_chains, d) from a logistic posterior by independent chains, and the cost.
 
-    The posterior is written as N(w; m, P^-1) · L(w). The Gaussian is the posterior's Laplace approximation, moved from
-    the mode to about the mean; the residual L is then nearly constant. A sweep draws an independent v from this
-    Gaussian and a level u L(w) (Murray, Adams and MacKay 2010). If L(v) lies above the level, w and v are swapped,
-    which yields an independent draw. This involution preserves the Gaussian of the pair and the set of pairs with both
-    members above the level. Otherwise the pair is turned by a shrinking angle to a new pair. Again, only the first
-    member of this pair lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior
-    is stationary with any Gaussian. The ball is part of L.
+    The posterior is a Gaussian times a residual L(w), which includes the ball. A sweep draws v from the Gaussian and a
+    level u L(w) (Murray, Adams and MacKay 2010). If L(v) lies above the level, w and v are swapped, which yields an
+    independent draw. Otherwise, the pair is turned by a shrinking angle to a new pair of which only the first member
+    lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior is stationary.
 
     Args:
-        posterior: the target.
-        n_chains: number of chains, which start at independent draws from the approximation, scaled into the ball.
-        n_draws: sweeps kept.
-        rng: source of randomness.
-        n_burn_in: sweeps discarded. A few are enough if the posterior is nearly the Gaussian from which the chains
-            start. Many more are needed if the ball cuts into this Gaussian.
-        approximation: the result of `laplace`; by default, `laplace` is called.
-        gaussian: the Gaussian, as `recentred` returns it. If it is given, `approximation` is not used.
-
-    Returns:
-        Draws of shape (n_draws, n_chains, d) and the cost.
+        n_burn_in: number of discarded sweeps. Many are needed if the ball cuts into the Gaussian.
+        approximation: the result of `laplace`, which is called by default.
+        gaussian: the Gaussian, by default the result of `recentred`.
 
     Raises:
-        ValueError: a count out of range.
-        RuntimeError: a bracket shrinks to nothing, which happens only if the density is not finite.
+        ValueError: a count is out of range.
+        RuntimeError: a bracket shrinks to nothing, since the density is not finite.
     """
     for name, value, least in (("n_chains", n_chains, 1), ("n_draws", n_draws, 1), ("n_burn_in", n_burn_in, 0)):
         if value < least:
@@ -195,22 +177,16 @@ def _around(posterior: LogisticPosterior, gaussian: GaussianApproximation, n_cha
 def recentred(
     posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
 ) -> GaussianApproximation:
-    """Return the Laplace approximation moved from the mode to about the posterior's mean.
-
-    With a Gaussian at the mode, the residual varies mostly because of skewness; a Gaussian at the mean removes this.
-    """
+    """Return the Laplace approximation after a move from the mode to about the posterior's mean."""
+    # The residual of a Gaussian at the mode varies mostly because of skewness, which this move removes.
     return approximation._replace(mean=approximation.mean + mean_shift(posterior, approximation, rng))
 
 
 def laplace(posterior: LogisticPosterior) -> GaussianApproximation:
-    """Return the Laplace approximation: the Gaussian at the mode with the log-density's curvature at the mode.
+    """Return the Laplace approximation, which is the Gaussian at the mode with the log-density's curvature there.
 
-    If the ball cuts off much of this Gaussian, the mode may lie outside the ball. Then the prior precision is raised to
-    the value at which the Gaussian's mean squared norm equals R². This Lagrange relaxation of the constraint gives a
-    proper Gaussian whose mass lies about the ball.
-
-    Raises:
-        RuntimeError: the mode is not found.
+    If the mean squared norm of this Gaussian exceeds R² for a ball of radius R, the prior precision is raised until
+    both are equal (Lagrange relaxation). Raises RuntimeError if the mode is not found.
     """
     approximation = posterior.at_mode()
     if posterior.radius is None or _mean_squared_norm(approximation) <= posterior.radius**2:
@@ -238,11 +214,12 @@ def _mean_squared_norm(approximation: GaussianApproximation) -> float:
 def mean_shift(
     posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return an estimate, of first order in the skewness, of the posterior's mean less the mode, shape (d,).
+    """Return an estimate (d,) of the posterior's mean less the mode, of first order in the skewness.
 
-    The estimate is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, with P the precision at the mode and s_i^2
-    the variance of x_i·w. A rough s_i^2 is enough, so it is an average over 64 draws.
+    The estimate is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, where P is the precision at the mode, p_i
+    the probability of a label 1 and s_i^2 the variance of x_i·w.
     """
+    # Rough variances are enough, so they are averages over 64 draws.
     normals = rng.standard_normal((posterior.dimension, 64))
     steps = solve_triangular(approximation.factor, normals, lower=True, trans="T", check_finite=False)
     variances = np.mean((steps.T @ posterior.features.T) ** 2, axis=0)
@@ -254,7 +231,7 @@ def mean_shift(
 
 
 def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
-    """Return weights (chains, d) after scaling weights outside the posterior's ball to just inside the ball."""
+    """Return weights (chains, d), where weights outside the posterior's ball are scaled to just inside the ball."""
     if posterior.radius is None:
         return weights
     norm = np.linalg.norm(weights, axis=1, keepdims=True)
@@ -264,10 +241,8 @@ def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
 
 
 def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: np.ndarray, rng):
-    """Turn pairs (state, proposal) by a shrinking angle to new pairs with only the first member above the level.
-
-    Returns the first members, the residuals of their log-densities, and the numbers of evaluations.
-    """
+    """Return the first members of turned pairs, their residual log-densities, and the numbers of evaluations."""
+    # Each pair is turned by a shrinking angle until the first member alone lies above the level.
     n_chains = len(level)
     result = _Points(*(np.empty_like(form) for form in state))
     values = np.empty(n_chains)
@@ -304,6 +279,6 @@ def _turn(residual, centre: _Points, state: _Points, proposal: _Points, level: n
 
 
 def _combine(centre: _Points, pair: tuple[_Points, _Points], first: np.ndarray, second: np.ndarray) -> _Points:
-    """Return points centre + first (a - centre) + second (b - centre) of pairs (a, b), one coefficient per chain."""
+    """Return the points centre + first (a - centre) + second (b - centre) of pairs (a, b)."""
     a, b = first[:, None], second[:, None]
     return _Points(*(a * x + b * y + (1 - a - b) * c for c, x, y in zip(centre, *pair, strict=True)))

@@ -1,4 +1,4 @@
-"""The collapsed update of a hidden Markov model's states as a plain numpy loop over sites, one chain."""
+"""The collapsed update of the states of one chain of a hidden Markov model, as a plain numpy loop over sites."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import numpy as np
 
 
 def sweep(states, weights, uniforms, layout, a: float) -> None:
-    """Update the states (cells,) in place. `weights` (cells, K) are the likelihoods of the emissions, up to a factor.
-
-    The arithmetic is that of `privpost.samplers.hidden_markov.gibbs`, chain by chain and site by site.
-    """
+    """Update the states (cells,) in place, given likelihoods (cells, K) of the emissions up to a factor."""
     n_states = weights.shape[1]
     counts = np.zeros((n_states, n_states))
     for t in range(len(states) - 1):

@@ -1,4 +1,4 @@
-"""Samplers of a logistic posterior with which the project's own sampler is compared."""
+"""Samplers of a logistic posterior, with which the project's own sampler is compared."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from privpost.models.regression.logistic import LogisticPosterior
 
 
 class Run(NamedTuple):
-    """Draws (n_draws, d) of one chain, CPU seconds of the chain's warm-up, and CPU seconds of the draws."""
+    """Draws (n_draws, d) of one chain, CPU seconds of the warm-up, and CPU seconds of the draws."""
 
     draws: np.ndarray
     warm_up_seconds: float
@@ -21,10 +21,9 @@ class Run(NamedTuple):
 
 
 def polya_gamma_gibbs(posterior: LogisticPosterior, start: np.ndarray, n_burn_in: int, n_draws: int, rng) -> Run:
-    """Sample by Pólya-gamma augmentation (Polson, Scott and Windle 2013) from one start (d,), without a ball.
+    """Sample by Pólya-gamma augmentation from one start (d,), without a ball (Polson, Scott and Windle 2013).
 
-    Latent ω_i ~ PG(ρ, x_i·w); w | ω ~ N(P⁻¹ ρ Xᵀ(y − 1/2), P⁻¹) with P = Xᵀ diag(ω) X + nβ I. A sweep needs one draw of
-    ω, one symmetric matrix product and one Cholesky factor.
+    A sweep draws ω_i ~ PG(ρ, x_i·w) and w | ω ~ N(P⁻¹ ρ Xᵀ(y − 1/2), P⁻¹) with P = Xᵀ diag(ω) X + nβ I.
     """
     from polyagamma import random_polyagamma
 
@@ -47,10 +46,8 @@ def polya_gamma_gibbs(posterior: LogisticPosterior, start: np.ndarray, n_burn_in
 
 
 def nuts(posterior: LogisticPosterior, start: np.ndarray, n_burn_in: int, n_draws: int, seed: int) -> Run:
-    """Sample with NumPyro's No-U-Turn sampler at its defaults, on one thread. The time of compilation is not counted.
-
-    Raises ModuleNotFoundError if NumPyro is missing.
-    """
+    """Sample with NumPyro's No-U-Turn sampler. Raise ModuleNotFoundError without NumPyro."""
+    # The sampler has one thread and default settings, and is compiled before the clock starts.
     os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     import jax
     import jax.numpy as jnp

@@ -1,9 +1,8 @@
-"""Measure the project's speed against other software: runs all modules of benchmarks/suite, or the named ones.
+"""Run all or some modules of benchmarks/suite, which measure the project's speed against other software.
 
 Each module has a `NAME`, and a function `run()` that returns rows made by `timing.row`. Both sides of a ratio are
 measured in one run on one machine, with one thread each. After each module, results/benchmarks.csv is written. Rows of
-benchmarks that were not run stay in the table, but rows of removed modules do not. A module that fails is reported, and
-the other modules are measured.
+modules that were not run stay in the table.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ COLUMNS = ["benchmark", "what", "against", "ratio", "ours", "theirs", "unit", "m
 
 
 def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
-    """Return the benchmarks of a folder by name, in alphabetical order of their files.
-
-    Raises ValueError for a module without NAME or run, or with the name of another module.
-    """
+    """Return the benchmarks of a folder by name. Raise ValueError for a module without `run` or its own `NAME`."""
     found: dict[str, ModuleType] = {}
     for path in sorted(folder.glob("*.py")):
         spec = importlib.util.spec_from_file_location(f"benchmark_{path.stem}", path)
@@ -47,7 +43,7 @@ def collect(folder: Path = SUITE) -> dict[str, ModuleType]:
 
 
 def machine() -> str:
-    """Return, as text, the number of cores and the processor's model, which the absolute times in notes depend on."""
+    """Return the number of cores and the processor's model as text."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -59,7 +55,7 @@ def machine() -> str:
 
 
 def merge(former, rows: dict[str, list[dict]], where: str):
-    """Return the table of all benchmarks: the new `rows` of benchmarks that ran, and former rows of the others."""
+    """Return the table of new rows of benchmarks that ran, and of former rows of other benchmarks."""
     import pandas as pd
 
     kept = [row for row in former.to_dict("records") if row["benchmark"] not in rows]
@@ -69,7 +65,7 @@ def merge(former, rows: dict[str, list[dict]], where: str):
 
 
 def main(names: list[str]) -> int:
-    """Run the named benchmarks (all by default), write the table, and return 1 if a benchmark fails, else 0."""
+    """Run the named benchmarks or, without names, all benchmarks, and return the exit status."""
     import pandas as pd
 
     from privpost.lab import store

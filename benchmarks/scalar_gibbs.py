@@ -1,7 +1,4 @@
-"""The noise-aware Gibbs samplers as a scalar loop over trials, with scipy.stats and automatic differentiation.
-
-This code is a peer for timing, written like the code of a paper. It passes the same tests as the batched samplers.
-"""
+"""Noise-aware Gibbs samplers as a scalar loop over trials, against which the batched samplers are timed."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class Dual:
 
 
 def dual_segment(theta, low, high):
-    """Return probability, mean and variance of an exponential record in [low, high], by lemma 1 with dual numbers."""
+    """Return the probability, mean and variance of an exponential record in [low, high], by lemma 1."""
     eta = Dual(-theta, 1.0)
     below, above = ((eta.scaled(x).exp() if math.isfinite(x) else Dual(0.0)) for x in (low, high))
     probability = below - above
@@ -44,7 +41,7 @@ def dual_segment(theta, low, high):
 
 
 def autograd_segment():
-    """Return a function like `dual_segment` with autograd, as in authors' code; raises ImportError without autograd."""
+    """Return a function like `dual_segment` that uses autograd. Raise ImportError without autograd."""
     import autograd.numpy as anp
     from autograd import grad
 
@@ -64,13 +61,13 @@ def autograd_segment():
 
 
 def noise_precision(residual, scale, rng):
-    """Return a draw 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²), given the residual r and the noise scale b."""
+    """Return a draw of 1/σ² from InverseGaussian(mean 1/(b|r|), shape 1/b²), given the residual r and the scale b."""
     mean, shape = 1 / (scale * abs(residual)), 1 / scale**2
     return stats.invgauss.rvs(mean / shape, scale=shape, random_state=rng)
 
 
 def valid_normal(mean, sd, low, high, rng):
-    """Return the first of repeated draws from a normal distribution that falls into [low, high]."""
+    """Return a draw from a normal distribution that is truncated to [low, high]."""
     while True:
         draw = stats.norm.rvs(mean, sd, random_state=rng)
         if low <= draw <= high:
@@ -78,7 +75,7 @@ def valid_normal(mean, sd, low, high, rng):
 
 
 def binomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new parameter θ and noise variance σ² after one sweep of algorithm 1 for one trial."""
+    """Return the new parameter and noise variance of a binomial trial after one sweep of algorithm 1."""
     mean, spread = n * theta, n * theta * (1 - theta)
     product = 1 / (1 / spread + 1 / variance)
     s = valid_normal(product * (mean / spread + y / variance), math.sqrt(product), 0, n, rng)
@@ -87,7 +84,7 @@ def binomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
-    """Return the new probabilities and noise variances (θ, σ²) after a sweep of algorithm 1 for a trial, all counts."""
+    """Return the new probabilities and noise variances of a multinomial trial after one sweep of algorithm 1."""
     first = n * (np.diag(theta) - np.outer(theta, theta))
     gain = first @ np.linalg.inv(first + np.diag(variance))
     mean, covariance = n * theta + gain @ (y - n * theta), gain @ np.diag(variance)
@@ -100,7 +97,7 @@ def multinomial_sweep(theta, variance, y, n, scale, prior, rng):
 
 
 def exponential_sweep(theta, variance, y, n, scale, prior, low, high, rng, segment=dual_segment):
-    """Return the new rate θ and noise variance σ² after one sweep of algorithm 2, as in the paper, for one trial."""
+    """Return the new rate and noise variance of an exponential trial after one sweep of algorithm 2."""
 
     def random_sum(*ends):
         probability, mean, spread = segment(theta, *ends)

@@ -1,11 +1,10 @@
-"""Measure how the project scales with cells, records and processes; writes results/scale.csv.
+"""Measure how the project scales with cells, records and processes, and write results/scale.csv.
 
     .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-Cells are cheap (RDP curves of one order), so that the cost of the pipeline is measured. For records, each mechanism
-makes one release or draw about a million records. Each row on cells or records is one process, with wall seconds, CPU
-seconds and peak memory; compare CPU seconds, since other programs may run at the same time. For processes, the wall
-time of a rebuild is simulated from the seconds of cells in results/times.csv, with the longest job started first.
+Cells are cheap, so that the cost of the pipeline is measured. For records, each mechanism makes one release or draw
+about a million records. For processes, the wall time of a rebuild is simulated from results/times.csv. Compare CPU
+seconds, since other programs may run at the same time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from run import machine
 STUDY = "geumlek2017/theorem15"
 YAML = Path("conf/study") / f"{STUDY}.yaml"
 TABLE = Path("results/scale.csv")
-# The other settings of the study's cells; these values make cells cheap.
+# Other settings of the study's cells, with values that make cells cheap.
 POINT = {"coefficient": 0.5, "n": 10, "order": 2}
 WORDS = [f"{key}={value}" for key, value in POINT.items()]
 SHARD = 1000
@@ -40,10 +39,7 @@ PROCESSES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def measure(command: list[str], folder: Path, log: Path) -> dict[str, float]:
-    """Run a Python module in a clone; returns a map with wall seconds, CPU seconds and peak memory in MiB.
-
-    Child processes are included. Raises RuntimeError, with the end of the module's output, if the module fails.
-    """
+    """Run a Python module in a clone, and return seconds and peak MiB. Raise RuntimeError if the module fails."""
     environment = {**os.environ, "PYTHONPATH": f"{folder / 'src'}:{folder / 'benchmarks'}"}
     start = time.perf_counter()
     with log.open("w") as output:
@@ -79,14 +75,14 @@ def enlarge(folder: Path, cells: int) -> None:
 
 
 def mechanisms() -> dict:
-    """Return the first example of every mechanism, by the mechanism's name."""
+    """Return the first example of each mechanism by name."""
     from privpost import discovery
 
     return {kind.name: kind.examples[0] for kind in discovery.kinds()}
 
 
 def release(name: str) -> None:
-    """Make one release with the named mechanism about a million records, drawn from the model's possible records."""
+    """Make one release with the named mechanism about a million random records."""
     from dataclasses import replace
 
     import numpy as np
@@ -97,7 +93,7 @@ def release(name: str) -> None:
 
 
 def simulated(processes: int, jobs: list[float]) -> float:
-    """Return the wall time of some jobs if every free process starts the longest waiting job."""
+    """Return the wall time of some jobs, if every free process starts the longest waiting job."""
     free = [0.0] * processes
     for seconds in sorted(jobs, reverse=True):
         heapq.heappush(free, heapq.heappop(free) + seconds)
@@ -105,7 +101,7 @@ def simulated(processes: int, jobs: list[float]) -> float:
 
 
 def jobs_of_rebuild() -> tuple[list[float], list[float]]:
-    """Return the published seconds of the jobs of studies that read no ledgers, and of studies that read ledgers."""
+    """Return the seconds of jobs in two lists, for studies that read no ledgers and for studies that read ledgers."""
     from privpost.lab import grid
 
     seconds = defaultdict(list)
@@ -157,7 +153,7 @@ def rows(folder: Path, log: Path):
 
 
 def main() -> int:
-    """Measure everything, then replace the table, so that an interrupted run keeps the former table."""
+    """Measure everything, then replace the table."""
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = []
     with tempfile.TemporaryDirectory(prefix="privpost-scale-") as scratch:

@@ -1,4 +1,4 @@
-"""Measures computing times, and makes the rows that benchmarks report: ratios of two values of one run."""
+"""Functions that measure computing times and make the rows of benchmarks."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from typing import NamedTuple
 
 
 def row(what: str, against: str, ratio: float, *, ours=None, theirs=None, unit="", note="") -> dict:
-    """Return one row of the table: what was measured, against what, the ratio, both values in `unit`, and a note."""
+    """Return one row of the table of benchmarks, where `ratio` compares `what` with `against`."""
     values = {"ratio": float(ratio), "ours": ours, "theirs": theirs, "unit": unit, "note": note}
     return {"what": what, "against": against, **values}
 
 
 def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1, **keywords):
-    """Return the least CPU time of a call in seconds, over `repeats` loops of `calls` calls, and the last result.
-
-    The least time is taken, since other work on the machine can only lengthen it.
-    """
+    """Return the least CPU seconds per call over `repeats` loops of `calls` calls, and the last result."""
+    # Other work on the machine can only lengthen a time.
     times = []
     for _ in range(repeats):
         start = time.process_time()
@@ -32,10 +30,8 @@ def cpu_seconds(function: Callable, *arguments, calls: int = 1, repeats: int = 1
 
 
 def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: int) -> list[float]:
-    """Return the least CPU time of a call of each function in seconds.
-
-    Functions are timed in turn. A period in which the machine is slower, or shares caches, then affects all functions.
-    """
+    """Return the least CPU seconds of a call of each function. Functions are timed in turn."""
+    # A period in which the machine is slower then affects all functions.
     for function in functions:
         function()
     times = [[cpu_seconds(f, calls=n)[0] for f, n in zip(functions, calls, strict=True)] for _ in range(repeats)]
@@ -43,7 +39,7 @@ def side_by_side(functions: Sequence[Callable], calls: Sequence[int], repeats: i
 
 
 class Command(NamedTuple):
-    """Wall seconds and CPU seconds that a command took, with its children, and what it printed on both streams."""
+    """Wall seconds and CPU seconds of a command with its child processes, and the output on both streams."""
 
     wall_seconds: float
     cpu_seconds: float
@@ -51,10 +47,7 @@ class Command(NamedTuple):
 
 
 def run_command(words: Sequence[str], folder: Path | None = None, **variables: str) -> Command:
-    """Run a command in a folder with some environment variables set; return the command's seconds and output.
-
-    Raises RuntimeError, with the command's output, if the command fails.
-    """
+    """Run a command in a folder with some environment variables. Raise RuntimeError if the command fails."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         words,

@@ -1,10 +1,9 @@
-"""Try to tell data sets apart by the time that one exactly rounded posterior draw takes; prints a line per attack.
+"""Try to tell two data sets apart by the time that one exactly rounded posterior draw takes.
 
     .venv/bin/python benchmarks/timing_attack.py          half a minute
 
-Draws about two data sets take turns, with 200 timings each in wall time and in processor time. A threshold is chosen on
-every other pair of timings and tested on the other pairs, once with the waiting of `mechanisms.draws.rounded` and once
-without. By chance, 50 % of guesses are right, with a standard deviation of 3.5 %.
+A threshold is chosen on half of the timings and tested on the other half, with and without the waiting of
+`mechanisms.draws.rounded`. By chance, 50 % of guesses are right, with a standard deviation of 3.5 %.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ ATTACKS = [(DIRECT, 50, 250), (HALF, 243, 244), (HALF, 0, 1000), (MANY, 1000, 50
 
 
 def timings(draw, first: int, second: int, clock) -> np.ndarray:
-    """Return the seconds that draws take for two numbers of successes, shape (TIMINGS, 2)."""
+    """Return the seconds (TIMINGS, 2) of draws about two data sets, given their numbers of successes."""
     found = np.empty((TIMINGS, 2))
     for row in found:
         for place, count in enumerate((first, second)):
@@ -38,7 +37,8 @@ def timings(draw, first: int, second: int, clock) -> np.ndarray:
 
 
 def told(times: np.ndarray) -> float:
-    """Return the share of times in odd rows that the best threshold in even rows assigns to the right data set."""
+    """Return the share of times in odd rows that a threshold assigns to the right data set."""
+    # The threshold is the best one for the even rows.
     tried, rest = times[::2], times[1::2]
     levels = np.unique(tried)
     right = ((tried[:, :1] <= levels).mean(axis=0) + (tried[:, 1:] > levels).mean(axis=0)) / 2

@@ -1,4 +1,4 @@
-"""Univariate slice sampling with stepping out and shrinking, one coordinate at a time, as in Geumlek et al. (2017)."""
+"""Univariate slice sampling with stepping out and shrinking, as in Geumlek et al. (2017)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.samplers import chain
 
-# The bracket shrinks by a quarter on average; after this many times it holds no other floating-point value.
+# The bracket shrinks by a quarter on average. After this many times, it holds no other floating-point value.
 _MAX_SHRINKS = 200
 _MAX_STEPS = 1000
 
 
 class Coordinates:
-    """Chains of a logistic posterior that move one coordinate at a time, at a cost of n per chain instead of n d.
-
-    Args:
-        posterior: the target.
-        weights: the places of the chains, shape (n_chains, d); the array is copied.
-    """
+    """Chains of a logistic posterior with weights (n_chains, d), which move one coordinate at a time."""
 
     def __init__(self, posterior: LogisticPosterior, weights: np.ndarray):
         self.weights = np.array(weights, dtype=float)
@@ -31,7 +26,7 @@ class Coordinates:
         self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
 
     def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
-        """Return the unnormalised log-density (m,) of chains with indices (m,) if a coordinate has new values (m,)."""
+        """Return the unnormalised log-density (m,) of some chains (m,) at new values (m,) of a coordinate."""
         posterior, former = self._posterior, self.weights[chains, coordinate]
         squared_norm = self._squared_norm[chains] + values**2 - former**2
         predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
@@ -40,7 +35,7 @@ class Coordinates:
         return result if posterior.radius is None else np.where(squared_norm <= posterior.radius**2, result, -np.inf)
 
     def move(self, coordinate: int, values: np.ndarray) -> None:
-        """Set a coordinate of all chains to the given values (n_chains,)."""
+        """Set a coordinate of all chains to new values (n_chains,)."""
         former = self.weights[:, coordinate].copy()
         self.weights[:, coordinate] = values
         self._squared_norm += values**2 - former**2
@@ -48,7 +43,7 @@ class Coordinates:
 
 
 class SliceInfo(NamedTuple):
-    """The cost of a run: evaluations of the log-density, shape (n_burn_in + n_draws, n_chains)."""
+    """Numbers of evaluations of the log-density in a run, shape (n_burn_in + n_draws, n_chains)."""
 
     density_calls: np.ndarray
 
@@ -61,10 +56,9 @@ class State(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Slice sampling of each coordinate in turn (`chain.Sampler`), all chains as one batch.
+    """Slice sampling of each coordinate in turn, with the attributes and errors of `sample`.
 
-    The cost of a step is the number of evaluations of the log-density, shape (n_chains,). Attributes and errors are as
-    in `sample`.
+    The cost of a step is the number (n_chains,) of evaluations of the log-density.
     """
 
     target: Callable[[np.ndarray], Coordinates]
@@ -72,7 +66,7 @@ class Slice(NamedTuple):
     width: float
 
     def init(self, rng) -> State:
-        """Return the state in which all chains are at the start."""
+        """Return the state at the start of all chains."""
         chains = self.target(self.start)
         log_density = chains.log_density(0, self.start[:, 0], np.arange(len(self.start)))
         if not np.isfinite(log_density).all():
@@ -80,7 +74,7 @@ class Slice(NamedTuple):
         return State(chains, log_density)
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, np.ndarray]:
-        """Move every coordinate once; return the new state and the cost of the step."""
+        """Move every coordinate once, and return the new state and the cost of the step."""
         chains, log_density = state
         n_chains, dimension = self.start.shape
         calls = np.zeros(n_chains, dtype=np.int64)
@@ -105,26 +99,19 @@ def sample(
     n_draws: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, SliceInfo]:
-    """Draw by slice sampling each coordinate in turn, all chains as one batch.
+    """Return draws (n_draws, n_chains, d) by slice sampling of each coordinate in turn, and the cost.
 
-    For each coordinate, the level is the log-density less a standard exponential variate. An interval of the given
-    width is placed at random about the current value. It is stepped out until both ends lie below the level, and shrunk
-    towards the current value until a uniform point in it lies above the level (Neal 2003, figures 3 and 5). Geumlek,
-    Song and Chaudhuri (2017) used this sampler, with a burn-in of 1000 sweeps.
+    For each coordinate, the level is the log-density less a standard exponential variate. An interval is placed at
+    random about the current value. It is stepped out until both ends lie below the level, and shrunk until a uniform
+    point in it lies above the level (Neal 2003, figures 3 and 5).
 
     Args:
-        target: function from weights (n_chains, d) to chains at these, such as `partial(Coordinates, posterior)`.
+        target: function that returns chains with weights (n_chains, d), such as `partial(Coordinates, posterior)`.
         start: weights (n_chains, d) at which the density is positive.
         width: first width of the interval.
-        n_burn_in: sweeps over all coordinates discarded.
-        n_draws: sweeps kept.
-        rng: source of randomness.
-
-    Returns:
-        Draws of shape (n_draws, n_chains, d) and the cost.
 
     Raises:
-        ValueError: a count or the width out of range, or a start of density zero.
+        ValueError: a count or the width is out of range, or the density is zero at the start.
         RuntimeError: an interval does not end after 1000 steps, or shrinks to nothing.
     """
     if start.ndim != 2 or 0 in start.shape:
@@ -142,7 +129,7 @@ def sample(
 
 
 def _step_out(state: Coordinates, coordinate: int, level, end, step: float, calls) -> None:
-    """Move one end of each chain's interval outwards, in place, until the density at this end is below the level."""
+    """Move one end of each chain's interval outwards until the density at this end is below the level."""
     active = np.arange(len(level))
     for _ in range(_MAX_STEPS):
         above = state.log_density(coordinate, end[active], active) > level[active]
@@ -158,7 +145,7 @@ def _step_out(state: Coordinates, coordinate: int, level, end, step: float, call
 
 
 def _shrink(state: Coordinates, coordinate: int, level, current, lower, upper, rng, calls):
-    """Return, for each chain, a uniform point of the slice within the interval, and the log-density at this point."""
+    """Return a uniform point of the slice for each chain, and the log-density at this point."""
     values, log_density = current.copy(), np.empty_like(current)
     active = np.arange(len(level))
     for _ in range(_MAX_SHRINKS):

@@ -1,4 +1,4 @@
-"""Makes a page that shows the figures of version 0.1.0, taken from Git's history, beside the current figures."""
+"""Makes a page that shows the figures of version 0.1.0 beside the current figures."""
 
 import base64
 import re
@@ -15,7 +15,7 @@ STYLE = "td { vertical-align: top; width: 50% } img { width: 100%; border: 1px s
 
 
 def pairs() -> dict[str, list[str]]:
-    """Return, by the path of a current figure, the paths of the figures of 0.1.0 that showed the same content."""
+    """Return the paths of the old figures that each current figure replaces."""
     found: dict[str, list[str]] = {}
     for (kind, name), now in moved.names().items():
         today = re.search(r"figures/\S+\.svg", now or f"figures/{name}.svg")

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build the sdist and the wheel into build/dist, check their metadata, and try the wheel as an installed package in an
-# empty folder. There it must list the studies, and run a cell and a sweep with its own configurations and plugins.
-# (The environment could also find the plugins in the checkout, so the script looks for them in the wheel.)
+# Build the sdist and the wheel into build/dist, check their metadata, and try the installed wheel in an empty folder.
+# There, privpost must list the studies, and run a cell and a sweep. The script looks for the plugins in the wheel,
+# as the environment could also find the plugins in the checkout.
 set -eu
 cd "$(dirname "$0")/.."
 python=$PWD/.venv/bin/python

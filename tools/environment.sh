@@ -1,6 +1,6 @@
 #!/bin/sh
-# Make .venv from requirements.lock, with uv if it is installed, else with venv and pip. Both check every hash, also that
-# of setuptools, which is installed first, since it builds the packages without a wheel (without build isolation).
+# Make .venv from requirements.lock, with uv if it is installed, else with venv and pip. Every hash is checked.
+# setuptools is installed first, since it builds packages that have no wheel.
 set -eu
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -40,7 +40,7 @@ build_tools() {
     awk '/^[a-zA-Z0-9]/ { wanted = /^setuptools==/ } wanted' requirements.lock
 }
 if command -v uv >/dev/null 2>&1; then
-    # uv downloads wheels in parallel, but compiles bytecode only when told to; without it every job starts slowly.
+    # uv compiles bytecode only if it is told to. Without bytecode, every job starts slowly.
     uv venv --quiet --python "$python" .venv
     echo building >.venv/privpost-lock
     build_tools | uv pip install --quiet --python .venv/bin/python --require-hashes --compile-bytecode -r -

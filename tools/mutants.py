@@ -1,10 +1,10 @@
-"""Runs mutmut on named studies or modules, or on changed ones, and shows small faults that no quick test notices.
+"""Runs mutmut on named or changed modules, and shows small faults that no quick test notices.
 
     python tools/mutants.py foulds2016/efficiency mechanisms/noise/laplace
     python tools/mutants.py --base origin/main --seconds 300
 
-mutmut's settings are in pyproject.toml. This script adds the settings that depend on the modules: the modules' paths,
-and the tests among which mutmut chooses by coverage. Faults and results are in mutants/.
+mutmut's settings are in pyproject.toml. This script adds the paths of the modules and of their tests. Results are in
+mutants/.
 """
 
 import argparse
@@ -20,12 +20,12 @@ import quick
 from mutmut.__main__ import cli
 from mutmut.configuration import config
 
-# The share of faults that tests have to notice, and the largest number of a branch's modules that are examined.
+# Share of faults that tests have to notice, and largest number of examined modules of a branch.
 SHARE, MOST = 0.8, 4
 
 
 def named(name: str) -> list[Path]:
-    """Return the modules of the study `name`, or else the module of this name in src/privpost."""
+    """Return the modules of the named study, or the named module in src/privpost."""
     modules = sorted((quick.PACKAGE / "experiments" / name).glob("*.py")) or [quick.PACKAGE / f"{name}.py"]
     if not modules[0].is_file():
         sys.exit(f"STUDY={name}: no study, and no module below {quick.PACKAGE} such as mechanisms/noise/laplace")
@@ -33,12 +33,14 @@ def named(name: str) -> list[Path]:
 
 
 def tests_of(modules: list[Path]) -> list[str]:
-    """Return pytest's arguments for the tests that quick.py chooses; tests of studies only for modules of studies."""
+    """Return pytest's arguments for the tests of some modules."""
+    # Tests of studies are run for modules of studies alone.
     return [word for word in quick.tests_of(modules) if "experiments" not in word or quick.studies_of(modules)]
 
 
 def too_few(stats: dict[str, int]) -> bool:
-    """Print how many of the tried faults tests notice; return whether these are too few, for a sample beyond chance."""
+    """Print how many of the tried faults tests notice, and return whether these are too few."""
+    # For a sample of faults, two standard errors are allowed for chance.
     seen = sum(stats[how] for how in ("killed", "timeout", "segfault", "suspicious"))
     tried, tested = seen + stats["survived"], stats["total"] - stats["no_tests"] - stats["skipped"]
     print(f"Tests see {seen} of {tried} faults that were tried, of {tested}; `.venv/bin/mutmut show <name>` shows one.")
@@ -46,7 +48,7 @@ def too_few(stats: dict[str, int]) -> bool:
 
 
 def main() -> int:
-    """Run mutmut, and name the faults that no test notices; return 1 if these are too many, else 0."""
+    """Run mutmut, name the faults that no test notices, and return 1 if there are too many."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("--base", default="main", help="without names: the modules that differ from where HEAD left it")

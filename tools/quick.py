@@ -1,4 +1,4 @@
-"""For developers: runs the tests that concern changes since the last commit, and one study at toy size."""
+"""Runs the tests that concern changes since the last commit, and one study at toy size."""
 
 import re
 import subprocess
@@ -9,12 +9,12 @@ from pathlib import Path
 PACKAGE, TESTS, STUDIES = Path("src/privpost"), Path("tests/unit"), Path("conf/study")
 QUICKEST = "geumlek2017/rdp_curves"
 NO_TEST = 5
-# The largest number of test files that are run for an edited study.
+# Largest number of test files that are run for an edited study.
 MOST = 4
 
 
 def changed(base: str = "HEAD") -> list[Path]:
-    """Return the new files, and the files that differ from the commit at which this branch left `base`."""
+    """Return new files, and files that differ from the commit at which this branch left `base`."""
     new = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
     differing = ["git", "diff", "--name-only", "--no-renames", "--diff-filter=d", "--merge-base", base, "-z"]
     texts = [subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout for words in (new, differing)]
@@ -27,7 +27,8 @@ def modules_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def studies_of(paths: Sequence[Path]) -> list[str]:
-    """Return the studies whose settings or code are among some files or that name a shared module among these files."""
+    """Return the studies that some files concern."""
+    # A file in the folder of a paper concerns all of the paper's studies that name this file.
     for shared in [path for path in paths if path.parent.parent == PACKAGE / "experiments"]:
         users = shared.parent.glob("*/*.py")
         paths = [*paths, *(user for user in users if re.search(rf"\b{shared.stem}\b", user.read_text()))]
@@ -36,11 +37,10 @@ def studies_of(paths: Sequence[Path]) -> list[str]:
 
 
 def tests_of(paths: Sequence[Path]) -> list[str]:
-    """Return pytest's arguments for some files.
+    """Return pytest's arguments for the tests that concern some files.
 
-    The chosen tests are: tests among these files; tests that import one of the modules or a class of a module; for
-    classes in a module, the contract tests of the package, which find classes by place; and for each study, the `MOST`
-    test files that name the fewest other studies. Tests that exist for every study run only for these studies.
+    These are tests among the files, tests that import one of the modules or a class in it, the contract tests of a
+    module's package, and for each study the `MOST` test files that name the fewest other studies.
     """
     tests = {test: test.read_text() for test in sorted(TESTS.rglob("test_*.py"))}
     files, classes, only = [path for path in paths if path in tests], {}, []
@@ -66,7 +66,7 @@ def tests_of(paths: Sequence[Path]) -> list[str]:
 
 
 def main() -> int:
-    """Run the tests and the study; return the first exit status that is not 0, or `NO_TEST` if no test ran."""
+    """Run the tests and the study, and return the exit status. It is `NO_TEST` if no test covers a changed module."""
     paths = changed()
     modules, words = modules_of(paths), tests_of(paths)
     status = subprocess.call([sys.executable, "-m", "pytest", "-q", "-x", *words]) if words else NO_TEST

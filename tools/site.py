@@ -1,7 +1,6 @@
-"""Hooks of mkdocs that supply the pages of the site: documents, the files that documents link to, and the API.
+"""Hooks of mkdocs that supply the site's pages: documents, files to which documents link, and the API.
 
-Before that, documents are rendered from the published tables, in the checkout too. Every file has the same path in the
-site and in the checkout, so that links work in both. Tables in the site are compressed.
+Every file has the same path in the site and in the checkout, so that links work in both. Tables are compressed.
 """
 
 from __future__ import annotations
@@ -19,19 +18,20 @@ from privpost import lookup
 from privpost.lab import grid
 from privpost.report import documents
 
-# Folders of pages that no template makes; and the pattern of link targets, in Markdown (with or without title) or HTML.
+# Folders of pages that no template makes, and the pattern of the targets of links in Markdown or HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
-# Packages of which only public names are documented, since users need no other names, with base classes to add.
+# Packages whose public names are documented, with base classes to add.
 BASES = {"mechanisms": ["privpost.mechanisms.base.Mechanism"], "models": []}
-# Packages that serve to write a study, documented by module. "Find your way" leads to studies, claims and figures.
+# Packages that are documented by module, since authors of studies need them.
 INSIDE = ("distributions", "datasets", "evaluation", "inference_benchmark", "lab", "privacy", "release", "samplers")
 # Largest size of the site in bytes, since the site is passed on as a folder.
 LARGEST = 12_000_000
 
 
 def on_files(files, config):
-    """Replace the files that mkdocs found by the site's pages and the files that these pages link to."""
+    """Replace the files that mkdocs found by the site's pages and the files to which pages link."""
+    # Documents are rendered from the published tables, in the checkout too.
     documents.write(grid.load_studies(), Path("."), Path("."))
     pages = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
     pages += (page for folder in PAGES for page in Path(folder).rglob("*.md"))
@@ -49,7 +49,7 @@ def on_files(files, config):
 
 
 def api() -> dict[str, list[str]]:
-    """Return, by package, the names that the package's page of the API describes."""
+    """Return the names that the API's page on each package describes, by package."""
     public = {package: sorted(privpost._homes(f"privpost.{package}").items()) for package in BASES}
     names = {package: [*BASES[package], *(f"{home}.{name}" for name, home in public[package])] for package in BASES}
     for package in INSIDE:
@@ -59,7 +59,7 @@ def api() -> dict[str, list[str]]:
 
 
 def linked(page: Path) -> dict[Path, str | bytes]:
-    """Return, by path, the contents of a page and of the files that it links to. Links name the compressed tables."""
+    """Return the contents of a page and of the files to which the page links, by path."""
     text = page.read_text(encoding="utf-8")
     contents: dict[Path, str | bytes] = {}
     for target in set(TARGET.findall(text)):
@@ -73,13 +73,15 @@ def linked(page: Path) -> dict[Path, str | bytes]:
 
 
 def on_post_page(output: str, **_) -> str:
-    """Return a page without indentation, a fifth of the page. `<pre>` and `<textarea>` keep their indentation."""
+    """Return a page without indentation, except in `<pre>` and `<textarea>`."""
+    # Indentation is a fifth of the page.
     parts = re.split(r"(<pre.*?</pre>|<textarea.*?</textarea>)", output, flags=re.DOTALL)
     return "".join(part if place % 2 else re.sub(r"\n\s+", "\n", part) for place, part in enumerate(parts))
 
 
 def on_post_build(config, **_) -> None:
-    """Remove source maps, and stemmers for languages other than English; refuse a site that is too large."""
+    """Remove files that the site does not need, and raise PluginError if the site is too large."""
+    # These files are source maps, and stemmers for languages other than English.
     site = Path(config["site_dir"])
     assets = site / "assets"
     for path in [*assets.rglob("*.map"), *assets.glob("javascripts/lunr/min/*"), *assets.glob("javascripts/lunr/*.js")]:

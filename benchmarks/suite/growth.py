@@ -1,4 +1,4 @@
-"""How computing time grows with the size of a problem: one curve and one fitted exponent for each axis."""
+"""Growth of computing time with the size of a problem, as one fitted exponent for each axis."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "growth"
-# The least CPU seconds of a measurement, and the number of repeated measurements.
+# Least CPU seconds of a measurement, and number of repeated measurements.
 LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
-    """An axis, the name of what is timed, the sizes, and a function from a size to the function to be timed.
+    """An axis, the name of what is timed, the sizes, and a function that returns the function to be timed at a size.
 
     The exponent is fitted to sizes of at least `fit_from`, since the overhead of calls matters at smaller sizes.
     """
@@ -50,7 +50,7 @@ def _gibbs(model: str, prior, n: int, trials: int) -> Callable:
 
 
 def _network(mechanism: type, nodes: int, **settings) -> Callable:
-    """Return a function that releases statistics of 1000 records on a chain of nodes and draws from the posterior."""
+    """Return a function that makes a release on a chain of nodes and draws from the posterior."""
     model, rng = BayesianNetwork(graphs.chain(nodes)), np.random.default_rng(2)
     data = model.sample_data(model.sample(model.prior, rng), 1000, rng)
     release = mechanism(model, 1000, 1.0, **settings)
@@ -68,14 +68,14 @@ def _orders(size: int) -> Callable:
 
 
 def _cells(size: int) -> Callable:
-    """Return a function that plans a grid, that is, validates, serialises and hashes every cell."""
+    """Return a function that validates, serialises and hashes all cells of a grid."""
     study = grid.load_study("geumlek2017/rdp_curves")
     study.config["sweep"] = {"coefficient": np.linspace(0.01, 1, size).tolist()}
     return lambda: [cell.path for cell in grid.make_cells(study, grid.points(study))]
 
 
 def _hidden_markov(cells: int) -> Callable:
-    """Return a function that makes a sweep over regions of 71 months, with 100 chains of 10 states."""
+    """Return a function that makes a sweep of 100 chains with 10 states over regions of 71 months."""
     rng, chains, states = np.random.default_rng(3), 100, 10
     layout = gibbs.Layout.of(np.arange(cells) // 71)
     start = rng.integers(states, size=(cells, chains))
@@ -103,7 +103,7 @@ CURVES = (
 
 
 def measure(curve: Curve) -> Iterator[tuple[int, float]]:
-    """Yield each size of a curve, and the CPU seconds of a call at this size."""
+    """Yield each size of a curve with the CPU seconds of a call at this size."""
     for size in curve.sizes:
         function = curve.prepare(size)
         start = time.process_time()
@@ -114,12 +114,12 @@ def measure(curve: Curve) -> Iterator[tuple[int, float]]:
 
 
 def exponent(sizes, seconds) -> float:
-    """Return the slope of the straight line that fits the points (size, seconds) on logarithmic axes."""
+    """Return the slope of the line that fits the points (size, seconds) on logarithmic axes."""
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
 def run() -> list[dict]:
-    """Measure all curves; return a row per curve."""
+    """Measure all curves, and return a row per curve."""
     rows = []
     for curve in CURVES:
         timed = list(measure(curve))

@@ -1,4 +1,4 @@
-"""Site updates of the war logs' hidden Markov model (Foulds et al. 2016, section 5)."""
+"""Times of site updates and releases of the war logs' hidden Markov model (Foulds et al. 2016, section 5)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "hidden_markov"
-# Regions, months, states, the levels of each field, and the chains of one cell of the study, all for Afghanistan.
+# Numbers of regions, months, states and levels of each field for Afghanistan, and of the chains of a cell of the study.
 REGIONS, MONTHS, STATES, SIZES = 5, 71, 10, (13, 151, 2, 2, 2)
 CHAINS, EPSILON, ITERATIONS = 377, 5.0, 200
 
 
 def run() -> list[dict]:
-    """Measure a batched sweep, per site and chain, against the loop, and one chain of each of the three methods."""
+    """Measure a batched sweep against the loop, and a release and chain of each method."""
     rng = np.random.default_rng(4)
     layout = gibbs.Layout.of(np.repeat(np.arange(REGIONS), MONTHS))
     n_cells = REGIONS * MONTHS
@@ -57,7 +57,7 @@ def run() -> list[dict]:
 
 
 def methods(model: EventCounts, counts) -> list[dict]:
-    """Measure each method's release and chain of the paper's length on Afghanistan against a chain without privacy."""
+    """Measure each method's release and chain against a chain without privacy, both of the paper's length."""
     n, observed = int(counts[:, : model.sizes[0]].sum()), np.ones((1, len(counts)), bool)
     laplace = EventCountsLaplace(model, n, EPSILON)
 

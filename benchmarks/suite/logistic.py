@@ -1,4 +1,4 @@
-"""Fifty independent draws from a logistic posterior of MNIST's size (Geumlek et al. 2017, section 5.2)."""
+"""Time of fifty independent draws from a logistic posterior of MNIST's size (Geumlek et al. 2017, section 5.2)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ WHAT = "50 independent draws, logistic posterior (n = 7988, d = 784)"
 DRAWS = 50
 BURN_IN = 10  # of elliptical slice sampling
 PAPER_BURN_IN = 1000
-# Warm-up and draws that suffice to measure a peer's rate of effective draws. Only this warm-up is charged to a peer,
-# although 1000 draws are usual.
+# Numbers of warm-up draws and of draws that suffice to measure a peer's rate of effective draws. A peer is charged for
+# this warm-up, although 1000 draws are usual.
 PEER_BURN_IN, PEER_DRAWS = {"nuts": 150, "gibbs": 20}, {"nuts": 100, "gibbs": 100}
-# How often each sampler is timed, in turn with the others.
+# Number of times that each sampler is timed, in turn with the others.
 REPEATS = 2
 
 
@@ -35,7 +35,7 @@ def _posterior() -> LogisticPosterior:
 
 
 def _to_same_size(run) -> tuple[float, float]:
-    """Return CPU seconds for 50 effective draws of the median coordinate, and effective draws per draw."""
+    """Return the CPU seconds of 50 effective draws of the median coordinate, and the effective draws per draw."""
     rate = float(np.median(diagnose(run.draws[:, None])[1])) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate
@@ -46,7 +46,7 @@ def _ours(posterior, rng):
 
 
 def run() -> list[dict]:
-    """Measure the study's exact sampler, including set-up, against three Markov chains, all on one thread."""
+    """Measure the study's exact sampler with its set-up against three Markov chains."""
     posterior = _posterior()
     approximation = posterior.at_mode()
     mode, deviations = approximation.mean, 1 / np.linalg.norm(approximation.factor, axis=1)

@@ -1,4 +1,4 @@
-"""Two estimates of MMD² between samples of 5000 draws, by features and by a double sum (Bernstein and Sheldon 2018)."""
+"""Times of two estimates of MMD² between samples of 5000 draws (Bernstein and Sheldon 2018)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ DRAWS = 5000
 
 
 def double_sum(p, q) -> float:
-    """Return the estimate of MMD² by definition, a sum over all pairs of draws; `p` and `q` have shape (m,)."""
+    """Return the estimate of MMD² between draws p (m,) and q (m,), as a sum over all pairs of draws."""
     kernel = [np.exp(-((a[:, None] - b) ** 2) / 2) for a, b in ((p, p), (q, q), (p, q))]
     within = sum(k.sum() - np.trace(k) for k in kernel[:2])
     return (within - 2 * (kernel[2].sum() - np.trace(kernel[2]))) / (len(p) * (len(p) - 1))
 
 
 def run() -> list[dict]:
-    """Measure the time of both estimates, and the difference between the estimates."""
+    """Measure the times of both estimates, and the difference between the estimates."""
     rng = np.random.default_rng(4)
     p, q = rng.beta(30, 40, DRAWS), rng.beta(33, 40, DRAWS)
     fast, slow = mmd2(p, q), double_sum(p, q)

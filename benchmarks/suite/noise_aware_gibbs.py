@@ -1,4 +1,4 @@
-"""Noise-aware Gibbs samplers (Bernstein and Sheldon 2018): a sweep, against scalar loops and against variates alone."""
+"""Time of a sweep of noise-aware Gibbs samplers, against scalar loops (Bernstein and Sheldon 2018)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ NAME = "noise_aware_gibbs"
 # Number of trials in a batch, number of records and ε of the study.
 TRIALS, N, EPSILON = 1000, 1000, 0.1
 PRIORS = {"binomial": [10, 10], "multinomial": [5, 5, 5], "exponential": [8, 2], "normal": [0, 0.1, 1]}
-# Microseconds per trial and sweep of the authors' code, on a machine like the one that made the published table.
+# Microseconds per trial and sweep of the authors' code, on a machine like that of the published table.
 AUTHORS = {"binomial": 180, "multinomial": 180, "exponential": 4300}
 REPEATS = 25
 
 
 def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=None):
-    """Return a function that makes one sweep of a batch of burnt-in chains, by default at the study's settings."""
+    """Return a function that makes one sweep of a batch of chains after burn-in."""
     trial, rng = experiment(name, PRIORS[name] if prior is None else prior, variant), np.random.default_rng(1)
     data = trial.data(n, trials, rng)
     mechanism = trial.mechanism(n, EPSILON, data)
@@ -35,7 +35,7 @@ def stepper(name: str, variant: str, n: int = N, trials: int = TRIALS, prior=Non
 
 
 def floor(name: str):
-    """Return a function that draws the variates of one sweep from numpy's Generator, and does nothing else."""
+    """Return a function that draws the random numbers of one sweep with numpy."""
     rng = np.random.default_rng(2)
     shapes = rng.uniform(200, 800, TRIALS)
     means, scales = rng.uniform(0.01, 1, TRIALS), np.full(TRIALS, 0.01)
@@ -59,7 +59,7 @@ def floor(name: str):
 
 
 def loop(name: str, segment=scalar.dual_segment):
-    """Return a function that makes one sweep of one trial with the scalar loop."""
+    """Return a function that makes one sweep of one trial in the scalar loop."""
     rng = np.random.RandomState(3)
     if name == "binomial":
         return lambda: scalar.binomial_sweep(0.4, 100.0, 405.0, N, 10.0, (10, 10), rng)
@@ -70,7 +70,7 @@ def loop(name: str, segment=scalar.dual_segment):
 
 
 def run() -> list[dict]:
-    """Measure each model's sweep, per trial, against the scalar loops and against the variates alone."""
+    """Measure a sweep of each model against the scalar loops and against its random numbers alone."""
     rows = []
     papers = [(name, "paper") for name in AUTHORS]
     for name, variant in [*papers, ("exponential", "corrected"), ("normal", "corrected")]:
@@ -93,10 +93,10 @@ def run() -> list[dict]:
 
 
 def _loops(name: str) -> list[tuple]:
-    """Return the scalar loops of a model as pairs of a name and a function."""
+    """Return pairs of a name and a function, one for each scalar loop of a model."""
     if name != "exponential":
         return [("scalar loop with scipy.stats", loop(name))]
-    # The authors compute derivatives with a library; this loop uses two dozen lines of ours instead.
+    # The authors compute derivatives with a library. This loop uses two dozen lines of ours instead.
     own = ("scalar loop with scipy.stats and our own dual numbers", loop(name))
     try:
         segment = scalar.autograd_segment()

@@ -1,4 +1,4 @@
-"""The rebuild: overhead of starts and scheduling, memory, and the time of a run with nothing to do."""
+"""Overhead and memory of the whole rebuild, and the time of a rebuild with nothing to do."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from privpost.report import page
 
 NAME = "rebuild"
 CORES = 2
-# Two studies of a few cells each; the benchmark rebuilds them twice at smoke scale.
+# Two studies of a few cells each, which the benchmark rebuilds twice at smoke scale.
 QUICK = "geumlek2017/rdp_curves,geumlek2017/dirichlet"
 
 
 def run() -> list[dict]:
-    """Return rows on the recorded rebuild, and a row measured now on a rebuild with nothing to do."""
+    """Return rows on the recorded rebuild, and a row on a rebuild with nothing to do."""
     rows = _recorded()
     return [*rows, _nothing_to_do()]
 
@@ -56,7 +56,7 @@ def _recorded() -> list[dict]:
 
 
 def _nothing_to_do() -> dict:
-    """Return a row: the time of a second run at smoke scale relative to the first run, which built two studies."""
+    """Return a row on the time of a second rebuild of two studies, relative to the first rebuild."""
     words = [sys.executable, "-m", "snakemake", "--cores", str(CORES), "--config", "scale=smoke", f"studies={QUICK}"]
     built, again = (run_command(words).wall_seconds for _ in range(2))
     what = "a rebuild of two studies at smoke scale with nothing to do"

@@ -1,4 +1,4 @@
-"""A Hydra plugin: the sweeper of studies. It composes no configurations, since all points are known and checked."""
+"""A Hydra plugin with the sweeper of studies. All points are known and checked before the sweeper starts."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 
 class StudySweeper(Sweeper):
-    """Runs every requested point; the study's schema has checked all points before Hydra starts."""
+    """Runs every requested point. The study's schema has checked all points before Hydra starts."""
 
     def setup(self, *, hydra_context, task_function, config):
         plugins = Plugins.instance()

@@ -1,7 +1,6 @@
 """Reproducible studies of Bayesian inference under differential privacy.
 
-Models, mechanisms, costs, the ledger and evaluations of draws can be imported from here. Each of these names is loaded
-when it is first used.
+Models, mechanisms, costs, the ledger and evaluations of draws can be imported from here.
 """
 
 __version__ = "0.2.0"

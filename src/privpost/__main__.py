@@ -1,4 +1,4 @@
-"""The command line: `privpost study=<paper>/<study> key=value` runs a cell; other words run the other commands."""
+"""The command line. `privpost study=<paper>/<study> key=value` runs a cell, and other words run the other commands."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Reads archives of arrays (.npz) either completely or not at all, and computes a checksum that reveals changes."""
+"""Reads archives of arrays (.npz) either completely or not at all, and computes checksums of arrays."""
 
 import hashlib
 import os
@@ -24,7 +24,7 @@ class Damaged(ValueError):
 def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
     """Return an archive's arrays by name, and the list of the texts that have the given names.
 
-    Raises Damaged if the file is no such archive, and PermissionError if it may not be read.
+    Raises Damaged if the file is no archive with these texts, and PermissionError if the file may not be read.
     """
     try:
         # Opening a pipe would wait for a writer.
@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarra
 
 
 def checksum(arrays: Mapping[str, np.ndarray], head: Callable[[str, np.ndarray], str]) -> str:
-    """Return the sha256 of the arrays, ordered by name: for each array, the text that `head` returns and the bytes."""
+    """Return the sha256 of arrays in the order of their names. Before each array, the text from `head` is hashed."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,4 +1,4 @@
-"""Writes files that are either complete or absent, with the help of temporary names; and holds back signals."""
+"""Writes files that are either complete or absent, and holds back signals."""
 
 import contextlib
 import errno
@@ -21,12 +21,9 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Yield a temporary path next to `path`, for a new file that replaces `path` if the block ends without an error.
+    """Yield a temporary path, whose file replaces `path` if the block ends without an error.
 
-    After an error, the temporary file is removed. Its bytes reach the disk before it replaces `path`, so that a power
-    failure leaves either the old file or the new one.
-
-    Every caller has another temporary file, so several processes can write the same file. The last process wins.
+    A power failure leaves either the old file or the new file. If several processes write a file, the last one wins.
 
     Args:
         path: the file. If the file's folder is missing, it is made.
@@ -34,7 +31,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
     Raises:
         FileExistsError: `new` is set and the file exists.
-        OSError: the file cannot be written; `filename` is `path` if the system names no file, as for a full disk.
+        OSError: the file cannot be written. `filename` is `path` if the system names no file.
     """
     stem, suffix = _parts(path)
     temporary = path.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")
@@ -58,7 +55,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 
 def claim(temporary: Path, path: Path) -> None:
-    """Give a temporary file a second name; raises FileExistsError if that name is taken."""
+    """Give a temporary file a second name. Raises FileExistsError if this name is taken."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -74,7 +71,7 @@ def claim(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Write a file's name to the disk, if the file system can, so that a power failure does not lose the name."""
+    """Write a file's name to the disk, if the file system can do so."""
     folder = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
     try:
         os.fsync(folder)
@@ -87,7 +84,7 @@ def sync_folder(path: Path) -> None:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[Callable[[], None]]:
-    """Yield a function; once this function is called, signals wait until the block has ended."""
+    """Yield a function. After a call of this function, signals wait until the block has ended."""
     waiting: list[int] = []
     before: dict[int, Any] = {}
 
@@ -105,7 +102,7 @@ def signals_held() -> Iterator[Callable[[], None]]:
 
 
 def is_abandoned(path: Path) -> bool:
-    """Return whether a temporary file is so old that its process must have been killed."""
+    """Whether a temporary file is so old that its process must have been killed."""
     try:
         return time.time() - path.stat().st_mtime > ABANDONED
     except FileNotFoundError:

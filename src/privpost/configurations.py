@@ -14,7 +14,7 @@ MORE: tuple[str, ...] = ()
 
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
-    """Within the block, use another primary file or further folders, as with Hydra's --config-name and --config-dir."""
+    """Use another primary file or further folders within the block, as with Hydra's --config-name and --config-dir."""
     global PRIMARY, MORE
     before = PRIMARY, MORE
     PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)
@@ -25,5 +25,5 @@ def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
 
 
 def folder() -> Path:
-    """Return the folder of config.yaml: in the working directory, else in the package."""
+    """Return the folder of config.yaml, which is in the working directory or else in the package."""
     return PACKAGED if not (CHECKOUT / "config.yaml").is_file() and PACKAGED.is_dir() else CHECKOUT

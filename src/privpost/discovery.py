@@ -32,7 +32,7 @@ def _classes(package: str, base: type) -> Iterator[type]:
 
 
 def _imported(name: str) -> ModuleType:
-    """Import and return a module; raises a one-line SettingError that names file and line if the import fails."""
+    """Import and return a module. Raises a SettingError of one line, naming file and line, if the import fails."""
     try:
         return import_module(name)
     except Exception as error:
@@ -48,7 +48,7 @@ def _imported(name: str) -> ModuleType:
 
 
 class Kind(NamedTuple):
-    """A class of mechanisms with one of its weightings; each kind has a different name in tables and ledgers.
+    """A class of mechanisms with one of its weightings. Each kind has a different name in tables and ledgers.
 
     Attributes:
         mechanism: the class.
@@ -72,7 +72,7 @@ class Kind(NamedTuple):
 
     @property
     def calibrated(self) -> str | None:
-        """The name of the field that `calibrate` determines, or None if `calibrate` determines no field."""
+        """The name of the field that `calibrate` determines, or None if there is no field to determine."""
         return self.examples[0].calibrated
 
     def calibrate(self, model, n: int, budget: Cost, **options) -> Mechanism:
@@ -81,10 +81,9 @@ class Kind(NamedTuple):
 
 
 def kinds() -> list[Kind]:
-    """Return every kind, that is, every mechanism with each of its weightings, ordered by file, class and weighting.
+    """Return every mechanism with each of its weightings, ordered by file, class and weighting.
 
-    Raises:
-        ValueError: a mechanism has no example of one of its weightings.
+    Raises a ValueError if a mechanism has no example of one of its weightings.
     """
     rows = []
     for member in _classes("mechanisms", Mechanism):
@@ -106,7 +105,7 @@ def mechanisms() -> dict[str, tuple[Kind, ...]]:
 
 
 def curators(found: Iterable[Kind]) -> list[Kind]:
-    """Return the kinds that a trusted curator of all records runs, that is, all kinds except local ones."""
+    """Return the kinds that a trusted curator of all records runs: all kinds except local mechanisms."""
     return [kind for kind in found if not kind.mechanism.local]
 
 
@@ -116,7 +115,7 @@ def _by_name() -> dict[str, Kind]:
 
 
 def rebuild(described) -> Any:
-    """Return the mechanism or model that a description by `described.describe` stands for."""
+    """Return the mechanism or model from its description by `described.describe`."""
     if isinstance(described, dict):
         settings = {name: rebuild(value) for name, value in described["settings"].items()}
         if kind := _by_name().get(described["class"]):
@@ -128,11 +127,7 @@ def rebuild(described) -> Any:
 
 
 def models() -> dict[str, type[ConjugateModel]]:
-    """Return every conjugate model by the name of its file.
-
-    Raises:
-        ValueError: a module defines more than one conjugate model.
-    """
+    """Return every conjugate model by the name of its file. Raises a ValueError if a file defines two models."""
     by_module: dict[str, type[ConjugateModel]] = {}
     for member in _classes("models", ConjugateModel):
         name = member.__module__.rpartition(".")[2]
@@ -143,12 +138,11 @@ def models() -> dict[str, type[ConjugateModel]]:
 
 
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
-    """Return, by method id, every mechanism that can serve the model within a budget, calibrated to that budget.
+    """Return, by method id, every mechanism that can serve the model within a budget, calibrated to the budget.
 
-    Local mechanisms, which trust no curator, are left out. A mechanism serves if one of its `examples` is about a model
-    of the same class, `settings` has each option that `calibrate` requires, and `calibrate` does not refuse the budget.
-    Options that `settings` does not name keep their defaults. If two classes share a method id, the first class that
-    serves the model is taken.
+    A mechanism serves if one of its `examples` has a model of the model's class, `settings` has each required option of
+    `calibrate`, and `calibrate` accepts the budget. Local mechanisms, which trust no curator, are left out. If two
+    classes share a method id, the first class that serves the model is taken.
 
     Args:
         model: the model that the release serves.
@@ -157,7 +151,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
         settings: values of options, such as a0. A mechanism ignores options that it does not have.
 
     Raises:
-        ValueError: no mechanism can meet the budget.
+        ValueError: `check_budget` refuses the budget.
 
     >>> serving(BetaBernoulli(1, 1), 100, Cost("pure", 1.0))["laplace"].scale
     1.0
@@ -173,7 +167,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return, by name, the kinds that can serve the model within none of the budgets, each with the last reason."""
+    """Return, by name, the kinds that cannot serve the model within any of the budgets, each with the last reason."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""
@@ -189,7 +183,7 @@ def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, st
 
 
 def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) -> Mechanism:
-    """Return a mechanism of a kind, calibrated to the budget; raises ValueError, with the reason, if there is none."""
+    """Return a mechanism of a kind, calibrated to the budget, or raise ValueError with the reason."""
     about = sorted({type(example.model).__name__ for example in candidate.examples})
     if type(model).__name__ not in about:
         raise ValueError(f"serves {', '.join(about)}")
@@ -200,10 +194,10 @@ def _calibrated(candidate: Kind, model, n: int, budget: Cost, settings: dict) ->
 
 
 def options_of(candidate: Kind) -> dict[str, object]:
-    """Return the options of a mechanism's `calibrate` with their defaults; the default of a required option is MISSING.
+    """Return the options of a mechanism's `calibrate` with their defaults. A required option has the default MISSING.
 
-    Options are the keyword-only parameters of `calibrate`; if it takes any keyword, also the class's keyword-only
-    fields. Settings of the kind are no options.
+    Options are the keyword-only parameters of `calibrate`. If `calibrate` takes any keyword, keyword-only fields of the
+    class are options too. Settings of the kind are no options.
     """
     parameters = inspect.signature(candidate.mechanism.calibrate).parameters.values()
     options = {

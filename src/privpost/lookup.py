@@ -1,7 +1,4 @@
-"""Finds the modules of a package, sub-folders included, and the module that defines a class, without importing them.
-
-Also imports optional packages.
-"""
+"""Finds modules and classes of a package without importing them, and imports optional packages."""
 
 import difflib
 import functools
@@ -15,10 +12,9 @@ _CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a question that suggests the known name nearest to `name`; "" if none is near.
+    """Return a question that suggests the known name nearest to `name`, or "" if no known name is near.
 
-    A known name that begins with `name`, as LaplaceMechanism does with Laplace, is preferred to names that only
-    resemble `name`.
+    A known name that begins with `name`, as LaplaceMechanism does with Laplace, is preferred to other names.
     """
     known = list(known)
     begun = min((longer for longer in known if len(name) > 3 and longer.startswith(name)), key=len, default="")
@@ -36,7 +32,7 @@ def _last_first(module: str) -> tuple[str, str]:
 
 
 def home(name: str, *folders: str | Path) -> str | None:
-    """Return the module in some folders, such as `noise.laplace`, that defines a class; None if no module does."""
+    """Return the module in some folders, such as `noise.laplace`, that defines a class, or None if no module does."""
     return _homes(_files(*folders)).get(name)
 
 
@@ -46,7 +42,7 @@ def names(*folders: str | Path) -> list[str]:
 
 
 def optional(module: str, needed: str, install: str) -> ModuleType:
-    """Import and return an optional package; raises ValueError, with advice to install it, if it is missing."""
+    """Import and return an optional package. Raises ValueError, with advice to install it, if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -54,7 +50,7 @@ def optional(module: str, needed: str, install: str) -> ModuleType:
 
 
 def _paths(*folders: str | Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each Python file, except `__init__.py`, in some folders and their sub-folders, together with its folder."""
+    """Yield each Python file but `__init__.py` in some folders and sub-folders, together with the given folder."""
     for folder in map(Path, folders):
         yield from ((path, folder) for path in sorted(folder.rglob("*.py")) if path.name != "__init__.py")
 
@@ -73,7 +69,7 @@ def _homes(files: tuple[tuple[Path, str, int], ...]) -> dict[str, str]:
 
 
 def find(package: str, name: str) -> type:
-    """Return a class of a package by its name; raises AttributeError, as modules do, if there is no such class."""
+    """Return a class of a package by its name. Raises AttributeError if there is no class of this name."""
     # Only classes are looked for, since importing a submodule first calls this function with the submodule's name.
     folders = import_module(package).__path__
     module = home(name, *folders) if name[0].isupper() else None

@@ -12,7 +12,7 @@ PAUSE = 15
 
 
 def minutes(seconds: float) -> str:
-    """Return a time as text: in seconds if it is below a minute and a half, else in minutes."""
+    """Return a time as text: in seconds below a minute and a half, and in minutes above."""
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
@@ -22,7 +22,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def some(words: Sequence[str], most: int = 3) -> str:
-    """Return, as text, the first `most` of some words, and how many more words there are."""
+    """Return the first `most` words as text, and the number of further words."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
 
@@ -37,7 +37,7 @@ class Progress:
         self.terminal = stream.isatty()
 
     def update(self, done: int, total: int, left: float | None = None) -> None:
-        """Show how many items are done, and the seconds left; by default, all items take equally long."""
+        """Show how many items are done, and the seconds left. By default, all items take equally long."""
         elapsed = time.perf_counter() - self._start
         left = elapsed * (total / done - 1) if left is None and done else left
         text = f"{done} of {total} {self._noun} done, {minutes(elapsed)} so far"
@@ -57,7 +57,7 @@ class Progress:
 
 
 def say(line: object) -> None:
-    """Print a line about a long run; if the reader of the output (head, a pager) has ended, print nothing."""
+    """Print a line about a long run, or print nothing if the reader of the output (head, a pager) has ended."""
     try:
         print(line, flush=True)
     except BrokenPipeError:

@@ -64,7 +64,7 @@ def _nodes(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def load(text: str) -> Any:
-    """Return the content of a YAML text; raises ValueError, with a message of one line, if it cannot be read."""
+    """Return the content of a YAML text. Raises ValueError, with a message of one line, if the text cannot be read."""
     try:
         return yaml.load(text, Loader=_Loader)
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -35,7 +35,7 @@ SHOWN = {
 
 
 def main(given: Namespace) -> int:
-    """List tasks and methods, score methods, or write the tasks into files; returns the exit status."""
+    """List tasks and methods, score methods, or export tasks, and return the exit status."""
     run, least, most = {"list": (_list, 0, 0), "score": (_score, 1, math.inf), "export": (_export, 1, 1)}[given.verb]
     if not least <= len(given.source) <= most:
         raise SettingError("score takes methods, files or folders, export takes one folder, and list takes nothing.")
@@ -111,7 +111,7 @@ def _rows(named, folders, entries, asked: outside.Setting) -> Iterator[dict]:
 
 
 def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setting: outside.Setting) -> dict:
-    """Return the row of a method on a task: scores (means and standard errors over releases), or why there are none."""
+    """Return a method's row on a task: the scores, or why there are none."""
     row = {"task": entry.label, "method": method.name, "n": case.task.n, **setting._asdict(), **_where(method.packages)}
     rng = np.random.default_rng(setting.seed + 1)
     outcome = scoring.run(method.infer, case.task, case.releases, rng, setting.budget)
@@ -128,7 +128,7 @@ def _row(method: outside.Method, entry: outside.Entry, case: scoring.Case, setti
         return row | {"status": "failed", "reason": reason}
     for name, values in measured.items():
         row[name], row[f"{name}_sem"] = map(float, mean_and_sem(values[np.isfinite(values)]))
-    # The method's mean error is a mean of squares over releases: take its root, with the error by the delta method.
+    # The mean error is a mean of squares over releases. Take the root, with its standard error by the delta method.
     row["mean_error"] = math.sqrt(row["mean_error"])
     row["mean_error_sem"] /= max(2 * row["mean_error"], 1e-9)
     return row | ({"seconds": outcome.seconds / setting.releases} if method.timed else {})
@@ -150,7 +150,7 @@ def _write(path: Path, rows: list[dict]) -> None:
 
 
 def _where(packages: Sequence[str]) -> dict[str, str]:
-    """Return a map with the versions of the packages that are run, and the number of cores and the processor."""
+    """Return the versions of the packages that ran, and a description of the machine."""
     versions = [f"privpost {__version__}"]
     for name in packages:
         # A missing package was reported when the method ran.

@@ -37,7 +37,7 @@ def option(*names: str, **how: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
 
 
 def positive(name: str, text: str) -> int:
-    """Return the whole number in an option's text; raises SettingError if the text is not a whole number above 0."""
+    """Return the whole number above 0 in an option's text. Raises SettingError for any other text."""
     from privpost.lab.schema import SettingError
 
     if not text.isdecimal() or int(text) < 1:
@@ -139,13 +139,13 @@ def call(name: str, argv: list[str]) -> int:
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     status = pkgutil.resolve_name(f"privpost.commands.{place}")(given)
-    # A pipe that was closed is noticed here rather than at Python's end, which would warn of it.
+    # Flushing here detects a closed pipe. At its end, Python would warn of the pipe.
     sys.stdout.flush()
     return status
 
 
 def _no_setting(name: str, word: str, given: argparse.Namespace) -> Exception:
-    """Return the error for a word `key=value` after a command, which takes names and options."""
+    """Return the error for a word `key=value` after a command."""
     from privpost.lab.schema import SettingError
 
     key, _, value = word.partition("=")
@@ -158,7 +158,7 @@ def _no_setting(name: str, word: str, given: argparse.Namespace) -> Exception:
 
 
 def _help(argv: list[str]) -> int:
-    """Print the commands, the configuration groups and, if a study is named, its settings; returns the exit status."""
+    """Print the commands, the configuration groups and a named study's settings, and return the exit status."""
     from privpost.commands import words
     from privpost.lab import project
 
@@ -178,7 +178,7 @@ def _help(argv: list[str]) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run one command; returns its exit status, which is 2 for a mistake in the arguments or settings."""
+    """Run one command, and return its exit status. A mistake in the arguments or settings gives 2."""
     if argv == ["--version"]:
         print(f"privpost {__version__}")
         return 0
@@ -207,7 +207,7 @@ def main(argv: list[str]) -> int:
         print(f"privpost: {error}", file=sys.stderr)
         return 2
     except SyntaxError as error:
-        # In a module of a study, a loader or a mechanism, which was parsed or imported.
+        # The error is in a module of a study, a loader or a mechanism.
         file = os.path.relpath(error.filename) if error.filename else "a module"
         print(f"privpost: {file}, line {error.lineno}: {error.msg}", file=sys.stderr)
         return 2

@@ -9,7 +9,7 @@ from privpost.lab.study import Study
 
 
 def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw a study's figures from its tables, into `<home>/figures/<paper>/<study>`; returns the figures' paths."""
+    """Draw a study's figures into `<home>/figures/<paper>/<study>`, and return the files' paths."""
     frames = tables.read_tables(study)
     paths = []
     for stem in study.figures:
@@ -20,7 +20,7 @@ def draw(study: Study, home: Path, endings: Sequence[str] = ("svg",)) -> list[Pa
 
 
 def save(figure, paths: Sequence[Path], **how: int) -> Sequence[Path]:
-    """Save a figure to files with `style.save`, close the figure, and return the files' paths."""
+    """Save a figure to files, close the figure, and return the files' paths."""
     for path in paths:
         with store.replacing(path) as temporary:
             style.save(figure, temporary, **how)

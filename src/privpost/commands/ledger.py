@@ -15,7 +15,7 @@ from privpost.progress import Progress, counted
 
 
 def main(given: Namespace) -> int:
-    """Check a ledger and the statements of its releases; returns 1 if anything is inconsistent, else 0."""
+    """Check a ledger and the statements of its releases, and return 1 if anything is inconsistent, else 0."""
     delta = None if given.delta is None else _delta(given.delta)
     content = ledger_file.read(given.ledger)
     if content.budget is None:
@@ -38,14 +38,14 @@ def main(given: Namespace) -> int:
 
 
 def together(content: ledger_file.Content, delta: float | None = None, number: int | None = None) -> str:
-    """Return a line on the joint ε of the first `number` releases. By default, `delta` is the budget's δ, or 1e-6."""
+    """Return a line on the joint ε of the first `number` releases, at the budget's δ or 1e-6 by default."""
     delta = delta or (content.budget and content.budget.delta) or 1e-6
     progress = Progress(sys.stderr, "steps of composing laws")
     exact, several = content.together(delta, number, progress.update), counted(len(content.entries[:number]), "release")
     progress.clear()
     if math.isinf(exact):
         return f"{several} together: no epsilon is known at delta {delta:g}"
-    # Round up.
+    # Rounded up.
     epsilon = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING).plus(decimal.Decimal(exact))
     return (
         f"{several} together: epsilon {float(epsilon):g} at delta {delta:g} if no earlier result influenced "
@@ -64,7 +64,7 @@ def _delta(text: str) -> float:
 
 
 def _problems(content: ledger_file.Content, statements: list[Path]) -> Iterator[str]:
-    """Yield a sentence for each inconsistency within a ledger, or between the ledger and statements."""
+    """Yield a sentence for each inconsistency in a ledger, or between the ledger and statements."""
     budget = {"epsilon": content.budget.epsilon, "delta": content.budget.delta}
     if any(spent > budget[key] * (1 + 1e-9) for key, spent in content.spent().items()):
         yield "more was spent than the budget"

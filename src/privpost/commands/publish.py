@@ -14,7 +14,7 @@ from privpost.progress import counted
 
 
 def main(given: Namespace) -> int:
-    """Publish the named studies, or else all studies that are built completely; returns the exit status."""
+    """Publish the named studies, or all studies that are built completely, and return the exit status."""
     studies = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
     for study in studies:
@@ -52,7 +52,7 @@ def main(given: Namespace) -> int:
 
 
 def _check_others(ready: list[Study], drawn: list[Study]) -> None:
-    """Raise SettingError for a published file that was altered by hand and that this command does not replace."""
+    """Raise SettingError if a published file that is not replaced was altered by hand."""
     replaced = {s.published.results / name for s in ready for name in _files_of(s)}
     replaced |= {s.published.figure_path(stem) for s in drawn for stem in s.figures}
     for path in published.covered():
@@ -62,7 +62,7 @@ def _check_others(ready: list[Study], drawn: list[Study]) -> None:
 
 
 def _take_over(study: Study) -> set[str]:
-    """Publish a study's tables, ledger and times, and print what changes; returns which of ledger and tables change."""
+    """Publish a study's tables, ledger and times, and return which of ledger and tables change."""
     grid_cells = grid.expand(study)
     cells.tell_behind(study.name, cells.look(study, grid_cells), len(grid_cells))
     for comparison in (differing := [each for each in compare.compare(study) if each.state != "equal"]):
@@ -83,7 +83,7 @@ def _take_over(study: Study) -> set[str]:
 
 
 def _remove_unnamed(studies: list[Study]) -> None:
-    """Remove published tables, ledgers and figures that no study names any more, and print each removed path."""
+    """Remove published tables, ledgers and figures that no study names any more."""
     files = ((*map(s.table_path, s.tables), s.ledger_path, *map(s.figure_path, s.figures)) for s in studies)
     found = [path for name in ("*.csv", "ledger.json") for path in published.RESULTS.glob(f"*/*/**/{name}")]
     found += published.FIGURES.glob("*/*/**/*.svg")
@@ -98,7 +98,7 @@ def _files_of(study: Study) -> set[str]:
 
 
 def _overall(drawn: list[Study]) -> None:
-    """Score all claims, draw the figures of `drawn` and of all studies together, render documents, write checksums."""
+    """Score all claims, draw figures, render documents and write checksums."""
     from privpost.report import documents, figures, scorecard
 
     studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"

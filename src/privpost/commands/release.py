@@ -11,7 +11,7 @@ from privpost.release import command, spec
 
 
 def main(given: Namespace) -> int:
-    """Make a release, print a summary unless the statement went to standard output, and return the exit status."""
+    """Make a release, print a summary if the statement is in a file, and return the exit status."""
     status, content = command.run(given)
     if content and given.output:
         # The statement is already written, so a closed terminal does not make the release a failure.
@@ -22,7 +22,7 @@ def main(given: Namespace) -> int:
 
 
 def _together(specification: Path, content: dict[str, Any]) -> str:
-    """Return a line on the joint cost of all releases up to this one; "" for a first release or an unknown cost."""
+    """Return a line on the joint cost of this release and all earlier ones, or "" if there is none to tell."""
     # The release has been made. An error from here on must not suggest that it failed.
     with contextlib.suppress(Exception):
         entry = content["ledger"]

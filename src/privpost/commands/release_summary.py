@@ -12,10 +12,7 @@ SHOWN = 12
 
 
 def lines(content: dict[str, Any], path: Path, together: str = "") -> Iterator[str]:
-    """Yield the lines of a statement's summary: file, ε of the release, budget that is left, estimates and R-hat.
-
-    `together` is the line on the joint cost of all releases up to this one.
-    """
+    """Yield the lines that summarise a statement, with the line `together` on the joint cost of releases."""
     privacy = content["privacy"]
     yield f"{path}: {privacy['notion']}" + ("" if privacy["private"] else ", NOT A PRIVATE RELEASE")
     delta = f", delta {privacy['delta']:g}" if privacy["delta"] else ""
@@ -69,7 +66,7 @@ def _table(title: str, values: dict[str, str]) -> Iterator[str]:
 
 
 def _numbers(tree: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """Yield, for each number in nested maps, the keys that lead to the number, and the number, both as text."""
+    """Yield each number in nested maps as two texts: the keys that lead to the number, and the number."""
     for key, value in tree.items():
         if isinstance(value, dict):
             yield from _numbers(value, (*path, str(key)))

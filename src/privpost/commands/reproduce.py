@@ -28,7 +28,7 @@ SHOWN = 12
 
 
 def main(given: Namespace) -> int:
-    """Rebuild all studies, or the named ones, and compare them with the published files; returns the exit status."""
+    """Rebuild all or the named studies, compare them with the published files, and return the exit status."""
     given.cores = positive("--cores", given.cores)
     # Snakemake's own locks are not enough: when a second Snakemake ends, it removes the locks of the first one.
     LOCK.parent.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def main(given: Namespace) -> int:
 
 
 def _rebuild(given: Namespace) -> int:
-    """Do the work of `main`, which holds the lock meanwhile; returns the exit status."""
+    """Rebuild and compare studies while `main` holds the lock, and return the exit status."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     plan.bring(*studies)
     possible = plan.possible(studies)
@@ -90,7 +90,7 @@ def _forget(study: Study) -> None:
 
 
 def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
-    """Print the number of cells and the expected time; returns the watch that shows the progress."""
+    """Print the number of cells and the expected time, and return the watch that shows the progress."""
     jobs, late, cells_known = [], [], 0
     for study in studies:
         grid_cells = grid.expand(study)
@@ -111,7 +111,7 @@ def _announce(studies: list[Study], given: Namespace) -> forecast.Watch:
 
 
 def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) -> int:
-    """Run Snakemake with its output in the log, and show the progress of the store; returns the exit status."""
+    """Run Snakemake with its output in the log, show the progress, and return the exit status."""
     LOG.parent.mkdir(parents=True, exist_ok=True)
     config = [f"scale={given.scale}"]
     config += [f"studies={','.join(study.name for study in studies)}"] * bool(given.study)
@@ -139,7 +139,7 @@ def _snakemake(given: Namespace, studies: list[Study], watch: forecast.Watch) ->
 
 
 def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> bool:
-    """Print which studies were built, and why others were not; returns whether all `possible` studies were built."""
+    """Print which studies were built and why others were not, and return whether all were built."""
     lacking = {study.name: reason for study in possible if (reason := _lacking(study))}
     whole = [study.name for study in possible if study.name not in lacking]
     shown = ", ".join(whole) if len(whole) <= 8 else f"{len(whole)} studies"
@@ -157,7 +157,7 @@ def _summarise(possible: list[Study], home: Path, code: int, seconds: float) -> 
 
 
 def _lacking(study: Study) -> str:
-    """Return, in one line, why a study was not built; empty if it was built."""
+    """Return, in one line, why a study was not built, or "" if it was built."""
     absent = [path for path in (*table_files(study), *figure_files(study)) if not Path(path).is_file()]
     if not absent:
         return ""
@@ -177,10 +177,7 @@ def _lines(log: Path) -> list[str]:
 
 
 def _compare(studies: list[Study], *, all_scored: bool = False) -> bool:
-    """Compare built studies with the published files; returns whether every difference is within tolerance.
-
-    `all_scored` says that Snakemake has scored all claims, so that the built scorecard is current.
-    """
+    """Compare built studies with the published files, and return whether all differences are within tolerance."""
     from privpost.report import scorecard
 
     comparisons, beside = [], []

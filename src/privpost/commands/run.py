@@ -1,4 +1,4 @@
-"""`privpost [-m] study=...`, a Hydra application: one point, a sweep, a study's whole grid or a shard of it."""
+"""`privpost [-m] study=...`, a Hydra application that runs one point, a sweep, a study's whole grid or a shard."""
 
 import contextlib
 import io
@@ -44,11 +44,7 @@ _run: Run | None = None
 
 
 def main(argv: list[str]) -> int:
-    """Run `privpost [-m] study=... [key=value ...]`; returns the exit status.
-
-    Every setting is checked against the study's schema before Hydra runs. Raises SettingError for a key or a value that
-    is not allowed, before anything runs.
-    """
+    """Run `privpost [-m] study=...` and return the exit status. Raises SettingError for a wrong key or value."""
     global _run  # noqa: PLW0603
     words = request.words_of(argv)
     flags = [word for word in argv if word not in words]
@@ -90,7 +86,7 @@ def main(argv: list[str]) -> int:
 
 
 def _options(words: list[str], flags: list[str]) -> Any:
-    """Return the values of Hydra's and our options as attributes; raises SettingError for an unknown option."""
+    """Return the values of Hydra's options and of ours, or raise SettingError for an unknown option."""
     from hydra._internal.utils import get_args_parser
 
     def refuse(message: str):
@@ -108,7 +104,7 @@ def _options(words: list[str], flags: list[str]) -> Any:
 
 
 def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
-    """Return overrides in the form that Hydra composes, followed by overrides that set the request's output folder."""
+    """Return overrides in the form that Hydra composes, with the request's output folder."""
     from privpost.commands import sweeps
 
     own = [word for word in words if request.key_of(word) in request.WORDS or word.lstrip("+~").startswith("hydra")]
@@ -129,7 +125,7 @@ def _in_hydras_words(asked: Request, words: list[str]) -> list[str]:
 
 
 def _hydra(argv: list[str]) -> int:
-    """Run Hydra with these arguments; returns the exit status."""
+    """Run Hydra with these arguments, and return the exit status."""
     import hydra
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
@@ -162,8 +158,8 @@ def _hydra(argv: list[str]) -> int:
 def job(cfg: Any) -> Any:
     """Compute the cell of one of Hydra's jobs, unless the store has the cell.
 
-    Returns the objective if a sweeper optimises one; otherwise the reason why the cell failed, or None. Raises
-    RuntimeError if an objective is wanted and the cell failed, so that a sweeper counts the job as failed.
+    Returns the objective if a sweeper optimises one, and otherwise None or the reason why the cell failed. Raises
+    RuntimeError if the cell failed and an objective is wanted.
     """
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
@@ -183,6 +179,7 @@ def job(cfg: Any) -> Any:
         _run.failed |= failed
     if asked.objective is None:
         return next(iter(failed.values()), None)
+    # A sweeper counts a job that raises an exception as failed.
     if failed:
         raise RuntimeError(next(iter(failed.values())))
     return _objective(asked, asked.cells[0])
@@ -194,10 +191,7 @@ def _say_there(asked: Request) -> None:
 
 
 def sweep(launcher: Any) -> None:
-    """Compute the requested cells that the store lacks: in one loop, or as jobs of a launcher other than Hydra's basic.
-
-    The loop saves time, since it neither composes a configuration nor makes a folder for each point.
-    """
+    """Compute the requested cells that the store lacks, in one loop or as jobs of the user's launcher."""
     from hydra._internal.core_plugins.basic_launcher import BasicLauncher
 
     assert _run is not None
@@ -205,6 +199,7 @@ def sweep(launcher: Any) -> None:
     _say_there(asked)
     waiting, unprepared = cells.ready(asked.study, asked.cells, fresh=asked.fresh)
     failed |= unprepared
+    # One loop neither composes a configuration nor makes a folder for each point.
     if isinstance(launcher, BasicLauncher):
         whose = "grid" if asked.whole else "sweep"
         failed |= cells.compute_ready(asked.study, waiting, fresh=asked.fresh, asked=whose)
@@ -224,7 +219,7 @@ def sweep(launcher: Any) -> None:
 
 
 def _objective(asked: Request, cell: Cell) -> float:
-    """Return the objective at a point, one number of a table; raises SettingError if the entry is not one number."""
+    """Return the objective at a point, or raise SettingError if the table's entry is not one number."""
     assert asked.objective is not None
     name, column = asked.objective
     frame = tables.tables_of(asked.study, [store.read(cell.path, cell.digest)])[name]
@@ -238,7 +233,7 @@ def _objective(asked: Request, cell: Cell) -> float:
 
 
 class Finish(Callback):
-    """Writes tables, figure and record when a run or a sweep ends, whichever launcher ran it."""
+    """Hydra's callback that writes tables, figure and record when a run or a sweep ends."""
 
     def on_run_end(self, config: Any, **_: Any) -> None:
         self._end(Path(config.hydra.run.dir))
@@ -260,7 +255,7 @@ class Finish(Callback):
 
 
 def _chosen(run: Run, folder: Path) -> list[Cell]:
-    """Return the cells that another sweeper's jobs computed, found from the overrides that Hydra recorded."""
+    """Return the cells that jobs of another sweeper computed, found from Hydra's records of overrides."""
     import yaml
 
     notes = (path for path in folder.glob("*/.hydra/overrides.yaml") if path.stat().st_mtime >= run.start)
@@ -269,7 +264,7 @@ def _chosen(run: Run, folder: Path) -> list[Cell]:
 
 
 def _announce(asked: Request) -> int:
-    """Print how many of the checked cells would be computed; returns the exit status."""
+    """Print how many of the requested cells are missing in the store, and return the exit status."""
     missing = [cell for cell in asked.cells if asked.fresh or not cell.path.exists()]
     print(f"{counted(len(asked.cells), 'cell')}, {len(asked.cells) - len(missing)} of them in the store already.")
     if missing:
@@ -297,7 +292,7 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
 
 
 def tell_unexplained(study: Study) -> None:
-    """Print the columns of a study's tables that neither `TABLES`, the settings nor the common columns explain."""
+    """Print the columns of a study's tables that have no meaning."""
     from privpost.report.documents import dictionary
 
     of_tables = dictionary.columns(study).items()
@@ -307,7 +302,7 @@ def tell_unexplained(study: Study) -> None:
 
 
 def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
-    """Write the tables and figures of the cells that did not fail; returns the exit status."""
+    """Write the tables and figures of the cells that did not fail, and return the exit status."""
     asked, failed = run.asked, run.failed
     if asked.shard:
         number, count = asked.shard
@@ -334,12 +329,12 @@ def _finish(run: Run, folder: Path, chosen: list[Cell]) -> int:
 
 
 def command_of(cell: Cell) -> str:
-    """Return the arguments of `privpost` that compute a cell, as a user would write them, quoted for a shell."""
+    """Return the arguments of `privpost` that compute a cell, quoted for a shell."""
     return shlex.join(re.sub(r"^\+\+(\w+=)\[?([^][,]*)\]?$|^\+\+", r"\1\2", word) for word in cell.command())
 
 
 def name_failed(asked: list[Cell], failed: Mapping[str, str]) -> int:
-    """Print a line for each failed cell, with the reason and the command that computes it; returns the exit status."""
+    """Print each failed cell with the reason and the cell's command, and return the exit status."""
     for cell in asked:
         if cell.digest in failed:
             reason = " ".join(failed[cell.digest].split())

@@ -13,7 +13,7 @@ from privpost.progress import counted, some
 
 
 def status(given: Namespace) -> int:
-    """Print the content of the store and the build: first a summary, then a line for each study with content."""
+    """Print a summary of the store and the build, and a line for each study with content."""
     studies = grid.load_studies(given.study or None, given.scale, built(given.scale))
     lines, total, stored, behind, tabulated, incomplete = [], 0, 0, 0, 0, False
     for study in studies:

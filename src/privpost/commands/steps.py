@@ -1,4 +1,4 @@
-"""The single steps of a rebuild, which Snakemake's rules call, and the same steps for the published files."""
+"""Commands for single steps of a rebuild, from built or published tables."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ OF_PUBLISHED = Path("build/published")
 
 
 def _places(given: Namespace) -> tuple[Path, Path]:
-    """Return the folder of the tables, and the folder for the files that are made from these tables."""
+    """Return the folder of the tables, and the folder for the files that are made from the tables."""
     home = built(given.scale) if given.built or given.scale != "paper" else PUBLISHED
     return home, OF_PUBLISHED if home == PUBLISHED else home
 
@@ -75,7 +75,7 @@ def draw(given: Namespace) -> int:
 
 
 def _of_all(given: Namespace) -> tuple[list[Study], Path, Path]:
-    """Return all studies, the folder of their tables, and the folder for the files that are made from these tables."""
+    """Return all studies, the folder of their tables, and the folder for the files that are made from the tables."""
     home, out = _places(given)
     if home != PUBLISHED:
         tables.gather_times(home)
@@ -111,7 +111,7 @@ def report(given: Namespace) -> int:
 
 
 def _claims_among(names: list[str]) -> dict[str, str]:
-    """Return a map from claims to their study or paper; empty if `names` are names of studies instead of claims."""
+    """Return a map from claims to their study or paper, which is empty if `names` are studies."""
     from privpost.report.scorecard import read
 
     path = PUBLISHED / "results/scorecard.csv"
@@ -128,7 +128,7 @@ def _claims_among(names: list[str]) -> dict[str, str]:
 
 
 def claims(given: Namespace) -> int:
-    """Print the verdict on every claim that a study tests, as a table."""
+    """Print the verdicts on the claims of the named studies or sweeps, and return the exit status."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import score
 
@@ -149,7 +149,7 @@ def claims(given: Namespace) -> int:
 
 
 def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
-    """Print verdicts on the claims of studies, scored on the tables of sweeps, beside the published verdicts."""
+    """Print verdicts on claims, scored on the tables of sweeps, beside the published verdicts."""
     from privpost.commands import sweeps
     from privpost.report.scorecard import outcome, read
 
@@ -172,7 +172,7 @@ def _claims_of_sweeps(folders: list[Path], evidence: bool) -> int:
 
 
 def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: bool = False, published=None) -> None:
-    """Print claims with their verdicts, with a published verdict that differs, and with a count of the verdicts."""
+    """Print claims with their verdicts, and a count of the verdicts."""
     import shutil
     import textwrap
     from collections import Counter
@@ -200,14 +200,14 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
 
 
 def _failed(name: str, claim: Claim) -> bool:
-    """Whether a name in the evidence has most words of a failed check, and so belongs to this check."""
+    """Return whether a name in the evidence has most words of a failed check."""
     words = {*re.findall(r"[\w.]+", name)}
     checks = [{*re.findall(r"[\w.]+", check)} for check in claim.failed]
     return any(len(words & check) > 0.75 * len(check) for check in checks)
 
 
 def _about(claim: Claim, study: str, evidence: bool, named: bool) -> Iterator[str]:
-    """Yield lines of detail about a claim. There are more lines with `evidence`, or if the user `named` the claim."""
+    """Yield lines of detail about a claim."""
     failed = "; ".join(claim.failed) if evidence else some(claim.failed)
     passed = f"{len(claim.checks) - len(claim.failed)} of {counted(len(claim.checks), 'check')} pass"
     yield passed + (f"; fails: {failed}" if failed else "")

@@ -1,4 +1,4 @@
-"""Writes the tables, the figure and the record of a user's own run or sweep (a study at chosen settings)."""
+"""Writes the tables, the figure and the record of a user's own run or sweep."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, su
 
 
 class Written(NamedTuple):
-    """The files of a sweep, notes on what the files leave out, and by digest the errors of cells without tables."""
+    """The files of a sweep, notes on what the files leave out, and errors of cells without tables, by digest."""
 
     paths: list[Path]
     notes: list[str]
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 
 def name_of(study: Study, settings: Iterable[str]) -> str:
-    """Return a sweep's name, made from the study's name and the overrides; different sweeps have different names."""
+    """Return a sweep's unique name, made from the study's name and the overrides."""
     words = [study.identifier, *(word.lstrip("+") for word in settings)]
     words += [f"scale={study.scale}"] * (study.scale != "paper")
     text = "__".join(words)
@@ -48,12 +48,12 @@ def name_of(study: Study, settings: Iterable[str]) -> str:
 
 
 def folder_of(asked: Request) -> Path:
-    """Return the folder for a sweep's files: the folder that the user gave, or else a folder with the sweep's name."""
+    """Return the folder for a sweep's files: the user's choice, or else a folder with the sweep's name."""
     return asked.folder or FOLDER / name_of(asked.study, asked.settings)
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
-    """Return the record of the sweep whose files are in a folder; empty if the folder holds no sweep."""
+    """Return the record of the sweep in a folder, or an empty map if the folder holds no sweep."""
     try:
         record = json.loads((folder / RECORD).read_text("utf-8"))
         return {key: record[key] for key in ("study", "scale", "overrides", "cells", "code", "files", "notes")}
@@ -62,7 +62,7 @@ def _read_record(folder: Path) -> dict[str, Any]:
 
 
 def check_folder(folder: Path, asked: Request) -> None:
-    """Raise SettingError if the folder that the user gave holds another sweep, or files that no sweep wrote."""
+    """Raise SettingError if the user's folder holds another sweep, or files that no sweep wrote."""
     if asked.folder is None or not folder.is_dir():
         return
     if (record := _read_record(folder)) and any(record[key] != value for key, value in _of(asked).items()):
@@ -75,7 +75,7 @@ def check_folder(folder: Path, asked: Request) -> None:
 
 
 def already(asked: Request, folder: Path, cells: list[Cell]) -> Written | None:
-    """Return an earlier run's files if they are complete and made from these cells with today's code; else None."""
+    """Return an earlier run's files if they are complete and up to date, else None."""
     today = {**_of(asked), "cells": [cell.digest for cell in cells], "code": _code(asked.study)}
     record = _read_record(folder)
     if not record or any(record[key] != value for key, value in today.items()):
@@ -97,7 +97,7 @@ def _of(asked: Request) -> dict[str, Any]:
 
 
 def write(asked: Request, folder: Path, argv: list[str], cells: list[Cell]) -> Written:
-    """Write the tables, the figure and the record of a sweep's cells, each of which is tabulated by itself."""
+    """Write the tables, the figure and the record of a sweep's cells, and return what was written."""
     print("writing tables and drawing the figure", file=sys.stderr, flush=True)
     study = asked.study
     # Results are read one after another, since all results of a large sweep together would not fit into memory.
@@ -128,7 +128,7 @@ def _write_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], paths: list[Path]):
-    """Draw the table that `sweep.choose` selects; returns the figure's paths, and notes on what it leaves out."""
+    """Draw the table that `sweep.choose` selects, and return the figure's paths and notes."""
     from privpost.commands import drawing
     from privpost.drawing import style, sweep
     from privpost.experiments.columns import of_column
@@ -148,7 +148,7 @@ def _draw(study: Study, frames: dict[str, Any], columns: dict[str, list[str]], p
 
 
 def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any]:
-    """Return a sweep's record: command, settings of the first point, versions, commit, and the sweep's cells."""
+    """Return a sweep's record: command, settings of the first point, versions, commit and cells."""
     # Records are also made without git or a repository, as in a container.
     git = shutil.which("git") or "false"
     commit = subprocess.run([git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
@@ -166,7 +166,7 @@ def _record(asked: Request, argv: list[str], cells: list[Cell]) -> dict[str, Any
 
 
 class Point(NamedTuple):
-    """A sweep's point, the published rows that its tables lack, claims, and by id why other claims have no verdict."""
+    """The claims scored at one point of a sweep, and the reasons why other claims have no verdict."""
 
     settings: str
     lacking: str
@@ -175,12 +175,11 @@ class Point(NamedTuple):
 
 
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
-    """Yield the claims of a sweep's study, scored for each value of settings that are not axes of the study's grid.
+    """Yield a sweep's study and the scored claims at each point of the sweep.
 
-    Cells that differ only along axes of the grid are tabulated together, since claims compare such cells. A claim is
-    scored only if the published tables, cut to the sweep's values on the axes, still give the published verdict.
-    Otherwise the missing rows alone would change the verdict. Raises SettingError for a cell that is no longer in the
-    store, and for cells that cannot be tabulated.
+    A point is a value of the settings that are not axes of the study's grid. A claim is scored if the published tables,
+    cut to the sweep's values on the axes, still give the published verdict. Raises SettingError if a cell is not in the
+    store or cannot be tabulated.
     """
     from privpost.report.scorecard import outcome
 
@@ -218,7 +217,7 @@ def points(folder: Path) -> Iterator[tuple[Study, Point]]:
 
 
 def _scored(study: Study, frames: Mapping[str, Any]) -> tuple[dict[str, Claim], dict[str, str]]:
-    """Return, by id, a study's claims that can be scored on the given tables, and the reasons why others cannot."""
+    """Return, by id, the claims that can be scored on the given tables, and the reasons why others cannot."""
     from privpost.report.scorecard import claims_of, leaves
 
     unscored: dict[str, str] = {}
@@ -236,11 +235,7 @@ def _scored(study: Study, frames: Mapping[str, Any]) -> tuple[dict[str, Claim], 
 
 
 def _cut(published: Mapping[str, Any], frames: Mapping[str, Any], axes: Sequence[str]) -> tuple[dict[str, Any], str]:
-    """Cut published tables to the values that a sweep's tables have on some axes.
-
-    An axis on which the sweep has none of the published values is not cut. Returns the cut tables by name, and the
-    published values that the sweep lacks, as text.
-    """
+    """Return published tables cut to a sweep's values on some axes, and a text on the values that the sweep lacks."""
     cut, said = dict(published), []
     for axis in axes:
         there = {value for frame in frames.values() if axis in frame for value in frame[axis]}

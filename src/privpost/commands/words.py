@@ -34,11 +34,7 @@ def of_study(name: str) -> list[str]:
 
 
 def complete(commands: Mapping[str, tuple]) -> bool:
-    """Print completions for a shell's last word; returns False if Hydra completes it.
-
-    Hydra completes scales, data sets, and its own keys and options. Its keys of a study lack the axes, and have
-    entries of the study's file that are no settings.
-    """
+    """Print completions for a shell's last word, and return False if Hydra has to complete the word."""
     line = os.environ.get("COMP_LINE", "").split(" ")
     last, first = line[-1], line[1] if len(line) > 2 else ""
     key, equals, _ = last.partition("=")

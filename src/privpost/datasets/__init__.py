@@ -1,6 +1,6 @@
 """Data sets: fetched from their publishers, verified, parsed and encoded.
 
-A data set is one file ``conf/dataset/<name>.yaml`` and one module ``privpost.datasets.<name>``; both are found by name.
+A data set is one file ``conf/dataset/<name>.yaml`` and one module ``privpost.datasets.<name>``. Both are found by name.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 class Design(NamedTuple):
-    """A classification task split into training and test examples.
+    """A classification task that is split into training and test examples.
 
-    Shapes: ``train_features`` (n, d) and ``test_features`` (m, d), float64, each row of L2 norm 1 (or a zero row);
-    ``train_labels`` (n,) and ``test_labels`` (m,), int8, 0 or 1.
+    Features are (examples, d) float64, with rows of L2 norm 1 or 0. Labels are (examples,) int8, 0 or 1.
     """
 
     train_features: np.ndarray
@@ -26,7 +25,7 @@ class Design(NamedTuple):
     test_labels: np.ndarray
 
     def resplit(self, rng: np.random.Generator) -> Design:
-        """Return the same examples in a new random split of the same sizes."""
+        """Return the examples in a new random split. The sizes of both parts stay as they are."""
         import numpy as np
 
         features = np.concatenate([self.train_features, self.test_features])
@@ -44,13 +43,10 @@ def load_design(
     prepared: str | os.PathLike[str] = "data/prepared",
     conf: str | os.PathLike[str] | None = None,
 ) -> Design:
-    """Read a prepared data set, encode it and split it for logistic regression.
+    """Read a prepared data set, encode it (`encoding.encode`) and split it for logistic regression.
 
-    ``bounds`` is "data" (minimum and maximum over all rows, which are private) or "public" (declared bounds, to which
-    values are clipped); ``dropped_level`` is "first", "last" or "none". A random split draws one permutation from
-    ``rng``; an official split draws nothing. Raises ValueError for an unknown data set or setting and for a prepared
-    file that does not match, and FileNotFoundError when there is no prepared file. The encoding is that of Geumlek et
-    al. (2017), section 5.
+    A random split draws one permutation from ``rng``. An official split draws nothing. Raises ValueError for an unknown
+    data set or setting and for a prepared file that does not match, and FileNotFoundError without a prepared file.
     """
     # Imported here, so that the catalogue and `fetch`, which are in this package, need not load numpy.
     import numpy as np

@@ -1,4 +1,4 @@
-"""Abalone (UCI): eight measurements of 4,177 abalone and the rings that give their age."""
+"""Abalone (UCI): eight measurements of 4,177 abalone, and the number of rings, which gives their age."""
 
 import functools
 from pathlib import Path
@@ -23,9 +23,8 @@ NUMERIC = (
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read ``abalone.data`` into one array of shape (4177,) per column.
 
-    ``sex`` is int8, a code into the declared levels; ``rings`` is int64. The measurements are float64 in the file's
-    units: millimetres or grams divided by 200. A height of 0 occurs and is kept. Raises ValueError naming file and
-    line.
+    ``sex`` is an int8 code of the declared levels, ``rings`` is int64, and the measurements are float64. Units are
+    those of the file: millimetres or grams divided by 200. Some heights are 0. Raises ValueError naming file and line.
     """
     path = paths["abalone.data"]
     columns = {

@@ -31,8 +31,8 @@ CATEGORICAL = tuple(name for name in COLUMNS if name not in NUMERIC)
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read ``adult.data`` and then ``adult.test`` into one array of shape (48842,) per column.
 
-    Numeric columns are int64. Categorical columns are int8 codes into the declared levels, among them ``?`` for a
-    missing answer. ``over_50k`` and ``is_test`` are bool. Raises ValueError naming file and line.
+    Numeric columns are int64. Categorical columns are int8 codes of the declared levels, where ``?`` is a missing
+    answer. ``over_50k`` and ``is_test`` are bool. Raises ValueError naming file and line.
     """
     train = _rows(paths["adult.data"], dataset, "train_rows", labels=("<=50K", ">50K"))
     test = _rows(paths["adult.test"], dataset, "test_rows", labels=("<=50K.", ">50K."), remark=True)
@@ -63,8 +63,7 @@ def _rows(path: Path, dataset: Dataset, size: str, *, labels: tuple[str, str], r
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
     """Return the columns of features, labels (1 for over 50,000) and the official split (Geumlek et al. 2017).
 
-    There are 100 features if one level per column is dropped, else 108. Both kinds of bounds give the same number of
-    features, since all declared levels occur. The split has 32561 training rows and 16281 test rows.
+    There are 100 features if one level per column is dropped, and otherwise 108.
     """
     numeric, categorical = ({name: arrays[name] for name in names} for names in (NUMERIC, CATEGORICAL))
     return Task(numeric, categorical, arrays["over_50k"], arrays["is_test"])

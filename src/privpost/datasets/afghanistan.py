@@ -1,7 +1,7 @@
 """Afghan war diary: events of 2004 to 2009, counted per regional command, month and level of five fields.
 
-The data set is read from the repository's counts, from the release as it was published, or from an extract of the
-release with a header. All three files give the same arrays.
+The file is the repository's counts, the published release, or an extract of the release with a header. All three files
+give equal arrays.
 """
 
 import csv
@@ -37,9 +37,8 @@ LATITUDES, LONGITUDES = (29.0, 39.0), (60.0, 75.0)
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Count the file's events: `counts` (cells, levels) int64, `region` and `month` (cells,) int16.
 
-    A field of casualties is binary: whether the count is above 0 (Foulds et al. 2016, section 5). An empty count is 0.
-    Events of other regions or months are left out, and so are events of the release without coordinates in the country.
-    Raises ValueError naming file and line.
+    A field of casualties tells whether their number is above 0 (Foulds et al. 2016, section 5). Events of other regions
+    or months, and events of the release outside the country, are left out. Raises ValueError naming file and line.
     """
     (path,) = paths.values()
     if war_logs.is_counts(path):
@@ -63,7 +62,7 @@ def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def _events(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and fields of each event of the release, or of an extract with a header."""
+    """Yield the line number and the fields of each event of the release, or of an extract with a header."""
     with path.open(encoding="latin-1", newline="") as lines:
         reader = csv.reader(lines)
         try:

@@ -1,4 +1,4 @@
-"""The dense part of the Afghan war diary: the same files and loader, fewer regions and months."""
+"""The dense part of the Afghan war diary, with fewer regions and months than `afghanistan`."""
 
 from privpost.datasets.afghanistan import difference, parse
 

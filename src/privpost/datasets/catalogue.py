@@ -29,14 +29,14 @@ _TITLES = re.compile(r"^(title|short): *(.*?) *$", re.MULTILINE)
 
 
 class CatalogueError(ValueError):
-    """A declaration cannot be used; the error names its file, the part at fault, and what is allowed."""
+    """A declaration cannot be used. The error names its file, the part at fault, and what is allowed."""
 
 
 @dataclass(frozen=True)
 class File:
     """One raw file: its size in bytes, its sha256 and the publishers' addresses in the order in which they are tried.
 
-    If no checksum is `declared`, size and sha256 are those of the user's own file, or 0 and ABSENT if there is no file.
+    If no checksum is `declared`, size and sha256 are read from the user's own file, or are 0 and ABSENT without a file.
     """
 
     name: str
@@ -48,16 +48,20 @@ class File:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is known about one data set before any of its files is read.
+    """The declaration of one data set.
 
-    ``public`` is knowledge that does not come from the records (``bounds``: column -> [low, high], ``levels``:
-    column -> list in ASCII order); ``settings`` is anything else that changes numbers; ``rev`` is raised when the
-    loader's meaning changes. A ``generated`` data set has no files: its loader draws the data from the settings.
-    ``folder`` is the folder of the files below data/original and data/mirror (the name unless declared otherwise), so
-    that data sets can share a file. ``serves`` lists the kinds of studies that can read the data set (`TASKS`);
-    ``short`` is the title of its panels in figures. Each file of ``instead`` gives by itself the same arrays as
-    ``files``; ``arrays`` is the sha256 of the arrays (`prepared.sum_of`). A data set's identity depends on ``files``
-    even if a file of ``instead`` is read.
+    Attributes:
+        access: one of `ACCESS`. A generated data set has no files: its loader draws the data from the settings.
+        rev: number that is raised when the loader's meaning changes.
+        files: the raw files, on which the data set's identity depends.
+        public: knowledge that does not come from the records: `bounds` maps columns to [low, high], and `levels` maps
+            columns to lists in ASCII order.
+        settings: all else that changes numbers.
+        folder: folder of the files below data/original and data/mirror; by default the name.
+        serves: kinds of studies that can read the data set (`TASKS`).
+        short: title of the data set's panels in figures.
+        instead: files, each of which gives by itself the arrays of `files`.
+        arrays: sha256 of the arrays (`prepared.sum_of`).
     """
 
     name: str
@@ -82,11 +86,11 @@ class Dataset:
         return self.folder or self.name
 
     def choices(self) -> list[tuple[File, ...]]:
-        """Return the sets of files from which the arrays can be made, the preferred one first."""
+        """Return the sets of files from which the arrays can be made, with the preferred set first."""
         return [self.files, *((file,) for file in self.instead)]
 
     def identity(self) -> dict[str, Any]:
-        """Return everything that can change a number, as values for JSON; addresses, titles and licences cannot."""
+        """Return everything that can change a number, as values for JSON."""
         return {
             "name": self.name,
             "rev": self.rev,
@@ -96,7 +100,7 @@ class Dataset:
         }
 
     def loader(self) -> ModuleType:
-        """Import ``privpost.datasets.<name>``; raises ValueError when there is no such module."""
+        """Import and return ``privpost.datasets.<name>``. Raises ValueError if there is no module of this name."""
         module = f"privpost.datasets.{self.name}"
         try:
             return importlib.import_module(module)
@@ -107,7 +111,7 @@ class Dataset:
 
 
 def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names of all catalogued data sets, sorted; raises ValueError when there is no catalogue."""
+    """Return the names of all catalogued data sets, sorted. Raises ValueError if there is no catalogue."""
     folder = Path(configurations.folder() if conf is None else conf) / "dataset"
     if not folder.is_dir():
         raise ValueError(f"there is no folder {folder}; run from the root of the checkout")
@@ -115,21 +119,21 @@ def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def serves(name: str, task: str) -> bool:
-    """Whether a kind of studies (`TASKS`) can read a catalogued data set; the declaration is not checked."""
+    """Whether a kind of studies (`TASKS`) can read a catalogued data set, by the data set's unchecked declaration."""
     text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
     match = _SERVES.search(text)
     return match is not None and task in match[1].split(", ")
 
 
 def title(name: str) -> str:
-    """Return a data set's short title, else its title. Without a declaration, return the data set's name in words."""
+    """Return a data set's short title, or its title, or its name in words if neither is declared."""
     path = configurations.folder() / "dataset" / f"{name}.yaml"
     titles = dict(_TITLES.findall(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     return titles.get("short") or titles.get("title") or name.replace("_", " ").capitalize()
 
 
 def load(name: str, conf: str | os.PathLike[str] | None = None) -> Dataset:
-    """Read and check ``<conf>/dataset/<name>.yaml``; raises CatalogueError naming what is unknown or malformed."""
+    """Read and check ``<conf>/dataset/<name>.yaml``. Raises CatalogueError naming what is unknown or malformed."""
     known = names(conf)
     if name not in known:
         close = difflib.get_close_matches(str(name).lower(), known, n=1, cutoff=0.5)
@@ -240,7 +244,7 @@ def _checked_public(public: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value has one canonical JSON text, so that the value can be part of a digest."""
+    """Whether a value has one canonical JSON text, which a digest needs."""
     if isinstance(value, dict):
         return all(isinstance(key, str) for key in value) and all(map(_is_plain, value.values()))
     if isinstance(value, list):
@@ -249,7 +253,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _user_file(dataset: str, folder: str, name: str) -> tuple[int, str]:
-    """Return size and sha256 of a file that each user makes, so that digests depend on the file's content."""
+    """Return size and sha256 of a file that each user makes, or 0 and ABSENT if there is no file."""
     for path in (Path(OWN) / (folder or dataset) / name, Path(RAW) / dataset / name):
         if path.is_file():
             return checksum(path)

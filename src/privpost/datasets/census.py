@@ -1,4 +1,4 @@
-"""Census extracts for linear regression: named numeric columns, features and label scaled by public bounds."""
+"""Census extracts for linear regression: numeric columns, scaled to features and a label by public bounds."""
 
 import math
 import re
@@ -15,10 +15,10 @@ _NINES = re.compile("9+[6-9]")
 
 
 def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str, np.ndarray]:
-    """Read CSV text with a header into float64 arrays (n,), one per column; rows with an empty field are left out.
+    """Read CSV text with a header into float64 arrays (n,), one per column.
 
-    `columns` maps the file's column names to the names of the arrays. Empty fields are "" and NA; TRUE is 1 and FALSE
-    is 0. Raises ValueError naming `where`, and the missing columns or the line and column of a value that is no number.
+    `columns` maps the file's column names to the names of the arrays. TRUE is 1 and FALSE is 0. Rows with an empty
+    field or NA are left out. Raises ValueError naming `where`, and the missing columns or the line and column at fault.
     """
     words = {"TRUE": 1.0, "FALSE": 0.0}
     gaps = ("", "NA")
@@ -36,11 +36,11 @@ def rows(lines: Iterable[str], columns: dict[str, str], where: str) -> dict[str,
 
 
 def check(arrays: Mapping[str, np.ndarray], dataset: Dataset, where: str) -> None:
-    """Raise ValueError, naming `where` and the column, if the declared bounds show that values are codes.
+    """Raise ValueError, naming `where` and the column, if values of a column are codes or if the column is constant.
 
-    If the bounds are [0, 1], values other than 0 and 1 are codes. Otherwise, values outside the bounds are codes if
+    With bounds [0, 1], values other than 0 and 1 are codes. With other bounds, values outside the bounds are codes if
     they are far from the bounds or written with nines, which mean "does not apply". A column that is constant within
-    its bounds is refused too, since such a column makes the regression singular.
+    its bounds makes the regression singular.
     """
     for name, (low, high) in dataset.public["bounds"].items():
         values, numbers = np.unique(arrays[name], return_counts=True)
@@ -67,10 +67,10 @@ def _is_far(value: float, low: float, high: float) -> bool:
 
 
 def regression(arrays: dict[str, np.ndarray], dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (n, d) with rows of norm at most 1 and labels (n,) in [0, 1].
+    """Return features (n, d) with rows of norm at most 1, and labels (n,) in [0, 1].
 
     Columns are clipped to the declared bounds and mapped to [-1, 1], and a constant 1 is put first. Then all columns
-    are divided by √d, so that a record's features have norm at most 1 whatever the data.
+    are divided by √d, which bounds the norm of any record's features by 1.
     """
     bounds = dataset.public["bounds"]
     columns = [np.ones(len(arrays[LABEL]))]

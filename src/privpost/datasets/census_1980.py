@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read the packed CSV into float64 arrays of shape (334535,): the rows with a known income.
+    """Read the packed CSV into float64 arrays (334535,), with the rows that have a known income.
 
     Raises ValueError naming the file, and the line or the columns at fault.
     """

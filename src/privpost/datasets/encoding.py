@@ -1,7 +1,7 @@
-"""Encodes typed columns as features of bounded norm: scaling, one-hot coding, row normalisation, splits.
+"""Encodes typed columns as features of bounded norm (Geumlek et al. 2017, section 5).
 
-The encoding is that of Geumlek et al. (2017), section 5: categories one-hot, each feature scaled to [-0.5, 0.5], each
-example divided by its L2 norm, so that the constant c of the paper's theorems 16 and 17 is 1.
+Categories are one-hot, each feature is scaled to [-0.5, 0.5], and each example is divided by its L2 norm. So the
+constant c of the paper's theorems 16 and 17 is 1.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DROPPED_LEVELS = ("first", "last", "none")
 class Task(NamedTuple):
     """A classification task of a loader: columns of features, labels (n,) of 0 and 1, and an official split.
 
-    Shapes of columns are those of `encode`; `is_test` (n,) bool marks the test rows, and is None if a split is drawn.
+    Columns have the shapes of `encode`. `is_test` (n,) bool marks the test rows, and is None if a split is drawn.
     """
 
     numeric: Mapping[str, np.ndarray]
@@ -30,8 +30,8 @@ class Task(NamedTuple):
 def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float) -> np.ndarray:
     """Clip each column to [low, high] and map this interval to [-0.5, 0.5].
 
-    A column with low = high becomes 0. Shapes: ``values`` (n, d); ``low`` and ``high`` (d,) or scalars; result (n, d)
-    float64. Raises ValueError for low > high or values that are not finite.
+    ``values`` and the result are (n, d), ``low`` and ``high`` are (d,) or numbers. A column with low = high becomes 0.
+    Raises ValueError for low > high or values that are not finite.
     """
     low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
     if np.any(low > high):
@@ -47,11 +47,10 @@ def scale(values: np.ndarray, low: np.ndarray | float, high: np.ndarray | float)
 
 
 def one_hot(codes: np.ndarray, levels: np.ndarray, dropped_level: str) -> np.ndarray:
-    """Return one indicator column per level, except the dropped one.
+    """Return one indicator column per level, except the dropped level.
 
-    Shapes: ``codes`` (n,) integers; ``levels`` (k,) the codes that get a column, ascending; result (n, k) or (n, k - 1)
-    float64. ``dropped_level`` is "first", "last" or "none". Raises ValueError for another ``dropped_level`` and for a
-    code that is not among the levels.
+    ``codes`` are (n,) integers, and ``levels`` (k,) are the possible codes in ascending order. ``dropped_level`` is
+    "first", "last" or "none". The result is (n, k) or (n, k - 1) float64. Raises ValueError for other levels or codes.
     """
     if dropped_level not in DROPPED_LEVELS:
         raise ValueError(f"dropped_level = {dropped_level!r}: must be one of {', '.join(DROPPED_LEVELS)}")
@@ -62,7 +61,7 @@ def one_hot(codes: np.ndarray, levels: np.ndarray, dropped_level: str) -> np.nda
 
 
 def normalise_rows(features: np.ndarray) -> np.ndarray:
-    """Divide each row by its L2 norm; a zero row stays zero. Shapes: (n, d) to (n, d)."""
+    """Divide each row of features (n, d) by its L2 norm. A zero row stays zero."""
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(norms > 0, norms, 1.0)
 
@@ -75,13 +74,12 @@ def encode(
     dropped_level: str,
     dataset: Dataset,
 ) -> np.ndarray:
-    """Return the features of all rows: numeric columns first, then the indicators of each categorical column.
+    """Return the features (n, d) of all rows: numeric columns first, then the indicators of each categorical column.
 
-    Shapes: numeric entries (n,) or (n, k) (k features with one name and one pair of bounds), categorical entries (n,)
-    codes into the declared levels; result (n, d) float64 with rows of norm 1 or 0. ``bounds="data"`` takes the levels
-    that occur, and each feature's minimum and maximum over the rows given. All of these depend on private records.
-    ``bounds="public"`` takes the declared levels and the declared bounds, and clips values to the bounds. Raises
-    ValueError for unknown settings. The encoding is that of Geumlek et al. (2017), section 5.
+    Rows of the result have norm 1 or 0. Numeric columns are (n,), or (n, k) for k features with one pair of bounds.
+    Categorical columns are (n,) codes of the declared levels. ``bounds="data"`` takes levels, minima and maxima from
+    the records, which are private. ``bounds="public"`` takes the declared levels and bounds, and clips values to the
+    bounds. ``dropped_level`` is as in `one_hot`. Raises ValueError for unknown settings.
     """
     if bounds not in BOUNDS:
         raise ValueError(f"bounds = {bounds!r}: must be one of {', '.join(BOUNDS)}")
@@ -109,11 +107,10 @@ def encode(
 
 
 def split(task: Task, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows train and which test: ascending indices of shapes (train_rows,) and (test_rows,).
+    """Return ascending indices of the rows that train (train_rows,) and of the rows that test (test_rows,).
 
-    An official split draws nothing. Otherwise one permutation is drawn, and the sizes are the data set's settings
-    ``train_rows`` and ``test_rows``. Raises ValueError when these two settings are not declared, or do not add up to
-    the number of rows.
+    An official split draws nothing. Otherwise one permutation is drawn, and the settings of the data set give the
+    sizes. Raises ValueError if these settings are missing or do not add up to the number of rows.
     """
     if task.is_test is not None:
         return np.flatnonzero(~task.is_test), np.flatnonzero(task.is_test)

@@ -11,12 +11,12 @@ import yaml
 
 
 def parsed(path: Path) -> Any:
-    """Return the content of a YAML file, read with libyaml if available; raises YAMLError for text that is no YAML."""
+    """Return the content of a YAML file. Raises YAMLError for text that is no YAML."""
     return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def checksum(path: Path) -> tuple[int, str]:
-    """Return size in bytes and sha256 of a file; raises OSError when it cannot be read."""
+    """Return size in bytes and sha256 of a file. Raises OSError if the file cannot be read."""
     with open(path, "rb") as handle:
         sha256 = hashlib.file_digest(handle, "sha256").hexdigest()
         return handle.tell(), sha256
@@ -54,9 +54,9 @@ def lines(path: Path) -> list[str]:
 def rows(
     texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
 ) -> list[list[float]]:
-    """Return lines without a header as rows of numbers; the function of a column reads the fields of that column.
+    """Return lines without a header as rows of numbers, each read by the function of its column.
 
-    Raises ValueError naming `where`, the line (the first one is number `first`) and the column at fault.
+    Raises ValueError naming `where`, the line and the column at fault. The number of the first line is `first`.
     """
     table = []
     for line, text in enumerate(texts, start=first):
@@ -80,7 +80,7 @@ def check_rows(path: Path, found: int, expected: int, what: str = "rows") -> Non
 
 
 def code(levels: Iterable[str]) -> Callable[[str], int]:
-    """Return a function from a level to the level's number; the function raises ValueError for any other text."""
+    """Return a function from a level to the level's number. The function raises ValueError for any other text."""
     codes = {level: place for place, level in enumerate(levels)}
 
     def read(field: str) -> int:
@@ -92,14 +92,14 @@ def code(levels: Iterable[str]) -> Callable[[str], int]:
 
 
 def count(field: str, at_least: int = 0) -> int:
-    """Return the whole number that a field spells, at most 15 digits; raises ValueError for anything else."""
+    """Return the whole number that a field spells in at most 15 digits. Raises ValueError for any other field."""
     if not (field.isascii() and field.isdigit() and len(field) <= 15 and int(field) >= at_least):
         raise ValueError(f"{field!r} is not a whole number of at least {at_least}")
     return int(field)
 
 
 def number(field: str, at_least: float = -math.inf) -> float:
-    """Return the finite number that a field spells; raises ValueError for anything else."""
+    """Return the finite number that a field spells. Raises ValueError for any other field."""
     value = float(field)
     # Python's own conversion also accepts 1_000 and digits of other scripts.
     if "_" in field or not field.isascii() or not math.isfinite(value):

@@ -11,8 +11,7 @@ from privpost.datasets.catalogue import Dataset
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read the CSV into float64 arrays of shape (n,), one per column of the declared bounds.
 
-    Raises ValueError naming the file, and the missing columns, the line at fault, or the column that contains codes
-    (`census.check`).
+    Raises ValueError naming the file, and the line or the columns at fault.
     """
     (path,) = paths.values()
     columns = {name: name for name in dataset.public["bounds"]}

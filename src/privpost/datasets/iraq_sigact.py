@@ -22,8 +22,7 @@ COLUMNS = {
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read the counts: `counts` (cells, 6) int64, `region` and `month` (cells,) int16.
 
-    The file is the repository's or ESOC's. In ESOC's file, the total minus the named types is the level `other`. Raises
-    ValueError naming file and line.
+    In a file of ESOC, the total minus the named types is the level `other`. Raises ValueError naming file and line.
     """
     (path,) = paths.values()
     if war_logs.is_counts(path):

@@ -1,4 +1,4 @@
-"""Simulated Iraq-like war logs: drawn from a hidden Markov model whose states are kept for scoring."""
+"""Simulated war logs like those of Iraq, drawn from a hidden Markov model. The true states are kept for scoring."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ from privpost.datasets.catalogue import Dataset
 def emissions(dataset: Dataset) -> list[np.ndarray]:
     """Return each field's probabilities of its levels in the true states, shape (states, levels).
 
-    Levels with a stated share have this share as their probability. The remaining probability follows a power law over
-    the other levels, in a random order that depends on the seed and is the same in all states.
+    A level with a stated share has this share as its probability. The other levels share the rest by a power law, in a
+    random order that depends on the seed and is equal in all states.
     """
     rng = np.random.default_rng([dataset.settings["seed"], 0])
     fields = []

@@ -1,4 +1,4 @@
-"""MNIST: the two digits to be told apart, out of the training file's 60,000 images of 28 by 28 pixels."""
+"""MNIST: the images of two digits, out of the training file's 60,000 images of 28 by 28 pixels."""
 
 import gzip
 import zlib
@@ -14,8 +14,7 @@ from privpost.datasets.encoding import Task
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
     """Read the training archives and keep the images of the two digits of the settings, in the file's order.
 
-    ``pixels`` is (11982, 784) uint8, row by row from the top, 0 for background; ``digit`` is (11982,) uint8. All 60,000
-    images are checked first. Raises ValueError naming the file.
+    ``pixels`` is (11982, 784) uint8, row by row from the top. ``digit`` is (11982,) uint8. Raises ValueError.
     """
     digits = dataset.settings["digits"]
     valid = len(digits) == 2 and all(type(digit) is int and 0 <= digit <= 9 for digit in digits)
@@ -49,8 +48,5 @@ def _idx(path: Path, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def task(arrays: dict[str, np.ndarray], dataset: Dataset) -> Task:
-    """Return the 784 pixels and the labels: 1 for the first digit (Geumlek et al. 2017, section 5).
-
-    Pixels that are background in every image are constant. With the data's own bounds, such pixels become 0.
-    """
+    """Return the 784 pixels and the labels: 1 for the first digit (Geumlek et al. 2017, section 5)."""
     return Task({"pixel": arrays["pixels"]}, {}, arrays["digit"] == dataset.settings["digits"][0])

@@ -24,14 +24,11 @@ def prepare(
     prepared: str | os.PathLike[str] = "data/prepared",
     code: str = "",
 ) -> Path:
-    """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` atomically; equal input gives equal bytes.
+    """Verify the raw files, parse them and write ``<prepared>/<name>.npz`` atomically. Equal input gives equal bytes.
 
-    `code` is a digest of the loader's code, which `code_of` returns.
-
-    Raises FileNotFoundError when a raw file is missing, and ValueError when a raw file's checksum is wrong or its
-    content malformed. An existing prepared file is then kept. Without the data set's own files, the first available
-    file of `instead` is read, and the arrays from this file must be the declared arrays. Prints to standard error how
-    many values lie outside the declared bounds.
+    `code` is a digest of the loader's code. Without the data set's own files, the first available file of `instead` is
+    read, and its arrays must be the declared arrays. Raises FileNotFoundError if a raw file is missing, and ValueError
+    for a raw file with a wrong checksum or malformed content.
     """
     paths = _verified(dataset, Path(raw) / dataset.name)
     arrays = dataset.loader().parse(paths, dataset)
@@ -56,7 +53,7 @@ def prepare(
 
 
 def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
-    """Compare the checksums of the raw files that the data set is made of; return the files' paths by name."""
+    """Return the paths by name of the data set's raw files, after checking their sizes and checksums."""
     there = [files for files in dataset.choices() if all((raw / file.name).is_file() for file in files)]
     for file in (there or [dataset.files])[0]:
         path = raw / file.name
@@ -74,7 +71,7 @@ def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
 
 
 def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
-    """Return a line for each column with values outside its declared bounds; public encodings clip such values."""
+    """Return a line for each column with values outside its declared bounds."""
     lines = []
     for name, (low, high) in dataset.public.get("bounds", {}).items():
         if name in arrays and (number := int(np.sum((arrays[name] < low) | (arrays[name] > high)))):
@@ -88,7 +85,7 @@ def outside(arrays: dict[str, np.ndarray], dataset: Dataset) -> list[str]:
 
 
 def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actual: str) -> str:
-    """Return a line on how arrays differ from the declared arrays, with details if a file with the latter exists."""
+    """Return a line that tells how arrays differ from the declared arrays."""
     said = f"its arrays have the sha256 {actual}, but conf/dataset/{dataset.name}.yaml declares {dataset.arrays}"
     loader = dataset.loader()
     path = raw / dataset.name / dataset.instead[-1].name if dataset.instead else raw
@@ -101,10 +98,10 @@ def _otherwise(dataset: Dataset, arrays: dict[str, np.ndarray], raw: Path, actua
 
 
 def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/prepared") -> dict[str, np.ndarray]:
-    """Read ``<prepared>/<name>.npz`` and return its arrays after checking identity and checksum.
+    """Return the arrays of ``<prepared>/<name>.npz`` after checking identity and checksum.
 
-    Raises FileNotFoundError when there is no such file. Raises ValueError, saying what to do, when the file is damaged
-    or was prepared from other raw files, settings or loader revision than ``dataset`` declares.
+    Raises FileNotFoundError if there is no such file. Raises ValueError if the file is damaged or was prepared from
+    other raw files, settings or loader revision than ``dataset`` declares.
     """
     path = Path(prepared) / f"{name}.npz"
     if not path.is_file():
@@ -126,11 +123,11 @@ def read(name: str, dataset: Dataset, prepared: str | os.PathLike[str] = "data/p
 
 
 def code_of(name: str, prepared: str | os.PathLike[str] = "data/prepared") -> str:
-    """Return the digest of the code that prepared a file, or "" if the file holds no digest; raises as `read` does."""
+    """Return the digest of the code that prepared a file, or "" if the file holds no digest."""
     with np.load(Path(prepared) / f"{name}.npz", allow_pickle=False) as file:
         return str(file[CODE]) if CODE in file.files else ""
 
 
 def sum_of(arrays: dict[str, np.ndarray]) -> str:
-    """Return the sha256 of arrays: their names, types, shapes and content."""
+    """Return the sha256 of the names, types, shapes and content of arrays."""
     return archive.checksum(arrays, lambda name, array: json.dumps([name, array.dtype.str, array.shape]))

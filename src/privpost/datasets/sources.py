@@ -1,4 +1,4 @@
-"""Where the bytes of raw files come from: the project's folders and publishers, plain or packed."""
+"""Reads raw files from the project's folders and downloads them from publishers, plain or packed."""
 
 import gzip
 import re
@@ -26,13 +26,11 @@ class NoNetwork(Unusable):
 
 
 def places(folder: Path, name: str) -> Iterator[Path]:
-    """Yield a folder's files that a raw file can come from: ``name``, ``name.gz``, and each zip that holds ``name``.
-
-    A zip that cannot be opened is yielded too, so that `read` says what is wrong with the zip.
-    """
+    """Yield a folder's files that a raw file can come from: ``name``, ``name.gz``, and each zip that holds ``name``."""
     for path in (folder / name, folder / f"{name}.gz"):
         if path.exists():
             yield path
+    # A zip that cannot be opened is yielded too, as `read` says what is wrong with it.
     for path in sorted(folder.glob("*.zip")):
         if path.name != name and (not zipfile.is_zipfile(path) or _members(path, name)):
             yield path
@@ -44,7 +42,7 @@ def _members(path: Path, name: str) -> list[zipfile.ZipInfo]:
 
 
 def read(path: Path, name: str) -> Generator[bytes, None, None]:
-    """Yield the bytes of the raw file `name` from a path: the file itself, a ``.gz`` or a ``.zip``; raises Unusable."""
+    """Yield the bytes of the raw file `name` from a path to the file, a ``.gz`` or a ``.zip``. Raises Unusable."""
     try:
         if path.suffix == ".zip" and path.name != name:
             members = _members(path, name)
@@ -68,7 +66,7 @@ def _chunks(handle: Any) -> Iterator[bytes]:
 
 
 def download(url: str, name: str, sha256: str, folder: Path, timeout: float, retries: int) -> Path:
-    """Download the raw file `name`, or the archive that an address names, into a folder; return the download's path.
+    """Download the raw file `name`, or the archive at an address, into a folder. Return the path of the download.
 
     After a temporary failure the download is tried again, up to `retries` times. A file that is not packed must have
     the given sha256. Raises Unusable, saying why, if there is no such file, and NoNetwork if no connection was made.
@@ -119,7 +117,7 @@ def _status(error: Any) -> str:
 
 
 def _unreachable(error: Exception) -> bool:
-    """Whether a connection was never made: no name, no route, refused, or a proxy that does not answer."""
+    """Whether no connection was made, for instance without a route or with a proxy that does not answer."""
     from urllib3.exceptions import NewConnectionError, ProxyError
 
     reason = getattr(error.args[0], "reason", None) if error.args else None
@@ -127,7 +125,7 @@ def _unreachable(error: Exception) -> bool:
 
 
 def likeness(head: bytes, name: str) -> str:
-    """Return a comma and words for what the first bytes of a wrong file look like; "" if that is unknown."""
+    """Return a comma and words for what the first bytes of a wrong file look like, or "" if this is unknown."""
     packed = {b"\x1f\x8b": ".gz", b"PK\x03\x04": ".zip", b"\xfd7zXZ\x00": ".xz"}
     kind = next((ending for magic, ending in packed.items() if head.startswith(magic)), "")
     if head.lstrip()[:300].lower().startswith((b"<!doctype", b"<html", b"<?xml")):

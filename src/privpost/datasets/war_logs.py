@@ -1,8 +1,8 @@
-"""War logs: events counted per region, month and level of each categorical field; nothing finer leaves this module.
+"""War logs: events counted per region, month and level of each categorical field.
 
-Every loader of war logs returns these arrays, to which `load` adds the names of regions, months and levels:
-`counts` (cells, levels of all fields one after the other), `region` (cells,) and `month` (cells,), sorted by region and
-then month. Cells without events are left out. A study never sees a single event.
+Every loader of war logs returns `counts` (cells, levels), `region` (cells,) and `month` (cells,), sorted by region and
+then by month. The levels of all fields stand one after the other. Cells without events are left out. A study never sees
+a single event.
 """
 
 import os
@@ -21,11 +21,13 @@ COLUMNS = ("region", "month", "field", "level", "events")
 
 
 class WarLogs(NamedTuple):
-    """Counts of events per cell (a region in a month), with the names of regions, months, fields and levels.
+    """Counts of events per cell, which is a region in a month, with the names of regions, months, fields and levels.
 
-    `counts` is (cells, levels) int64, the fields' levels one after the other; `region` and `month` are (cells,)
-    indices into `regions` and `months` (YYYY-MM); `levels` maps each field to its public levels. `truth` holds the
-    states (cells,) from which simulated events were drawn, and is None for real events.
+    Attributes:
+        counts: (cells, levels) int64, with the levels of all fields one after the other.
+        region, month: (cells,) indices into `regions` and `months` (YYYY-MM).
+        levels: the public levels of each field.
+        truth: states (cells,) from which simulated events were drawn; None for real events.
     """
 
     name: str
@@ -47,10 +49,7 @@ class WarLogs(NamedTuple):
 def load(
     name: str, prepared: str | os.PathLike[str] = "data/prepared", conf: str | os.PathLike[str] | None = None
 ) -> WarLogs:
-    """Read prepared war logs.
-
-    Raises ValueError for another kind of data set, and the errors of `prepared.read`.
-    """
+    """Read prepared war logs. Raises ValueError for another kind of data set, and the errors of `prepared.read`."""
     from privpost.datasets import catalogue
     from privpost.datasets import prepared as store
 
@@ -84,21 +83,18 @@ def _month_number(month: str) -> int:
 
 
 def fold(word: str) -> str:
-    """Return a level's spelling with case and blanks folded."""
+    """Return a level's spelling in folded case, with single blanks between words."""
     return " ".join(word.casefold().split())
 
 
 def code(word: str, codes: dict[str, int]) -> int:
-    """Return the code of a level; a level that is not declared has the code of `other`."""
+    """Return the code of a level, or the code of `other` if the level is not declared."""
     return codes.get(word, codes[OTHER])
 
 
 def cells(table: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the arrays of the non-empty cells of a table of counts.
-
-    `table` is (regions, months, levels); the levels of the first field sum to the number of events. Which cells are
-    empty depends on the records, as in the paper.
-    """
+    """Return counts, regions and months of the cells with events, from a table of counts (regions, months, levels)."""
+    # Which cells are empty depends on the records, as in the paper.
     region, month = np.nonzero(table.sum(axis=2))
     return {
         "counts": table[region, month].astype(np.int64),
@@ -126,13 +122,13 @@ def empty(dataset: Dataset) -> np.ndarray:
 
 
 def is_counts(path: Path) -> bool:
-    """Whether the first line of a file is the first line of a file of counts."""
+    """Whether the first line of a file is the header of a file of counts."""
     with path.open("rb") as handle:
         return handle.readline(100).rstrip() == ",".join(COLUMNS).encode()
 
 
 def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read a file of counts into the arrays of `cells`; regions and months that the settings do not name are left out.
+    """Read a file of counts into the arrays of `cells`, without regions and months that the settings do not name.
 
     Raises ValueError, naming file and line, for an unknown field or level, a malformed number, or two lines for one
     level of a cell. Raises ValueError, naming file and cell, if the fields of a cell have different numbers of events.

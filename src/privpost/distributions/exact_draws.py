@@ -1,7 +1,8 @@
-"""Draws from exactly the stated law, rounded down to a public number of bits, by interval arithmetic.
+"""Exact draws from given distributions, rounded down to a public number of bits.
 
-A draw is θ = F⁻¹(U) of an ideal uniform U. Bits of U are revealed until the cell k with F(k/2^b) ≤ U < F((k+1)/2^b) is
-certain. A ball, which is an interval with guaranteed ends (package python-flint), encloses F. So k is exactly ⌊2^b θ⌋.
+A draw is θ = F⁻¹(U) for an ideal uniform U and a distribution function F. Bits of U are revealed until the cell k with
+F(k/2^b) ≤ U < F((k+1)/2^b) is certain, so k is exactly ⌊2^b θ⌋. F is computed as a ball, which is an interval with
+guaranteed ends (package python-flint).
 """
 
 import contextlib
@@ -37,7 +38,7 @@ Distribution = Callable[[Fraction], Any]
 
 @functools.cache
 def flint():
-    """Return the package python-flint; raise ValueError if it is not installed."""
+    """Return the package python-flint. A missing package raises a ValueError."""
     return lookup.optional("flint", "exact draws need the package python-flint", INSTALL)
 
 
@@ -49,14 +50,14 @@ def ball(value: Fraction):
 def parameter(value: Fraction):
     """Return a ball of positive width around a parameter.
 
-    For exact whole numbers FLINT sums finite series, which can take 20 times as long. A positive width avoids them.
+    FLINT sums finite series for exact whole numbers, which can take 20 times as long as for a ball of positive width.
     """
     context = flint().ctx
     return ball(value) + flint().arb(0, flint().arb(2) ** -(2 * context.prec))
 
 
 class Uniform:
-    """A uniform variate U on [0, 1) with some known bits: U ∈ [known, known + 1) / 2^bits."""
+    """A uniform variate U that lies in [known, known + 1) / 2^bits."""
 
     def __init__(self, randbits: Callable[[int], int], known: int = 0, bits: int = 0):
         self._randbits = randbits
@@ -73,7 +74,7 @@ class Uniform:
         return (2 * self._known + 1) / 2 ** (self._bits + 1)
 
     def is_below(self, enclosed: Callable[[], Any]) -> bool:
-        """Whether U is below a number that `enclosed` returns as a ball; refine U and the ball until this is certain.
+        """Return whether U is below the number that `enclosed` returns as a ball.
 
         Raises:
             ArithmeticError: the answer stays uncertain at the largest precision.
@@ -96,10 +97,10 @@ class Uniform:
 
 
 class Draw:
-    """An ideal draw from a distribution on [0, ∞), known to lie in [cell, cell + 1) / 2^bits.
+    """An ideal draw from a distribution on [0, ∞) that lies in [cell, cell + 1) / 2^bits.
 
     Args:
-        distribution: F, a function from a rational number to a ball at the precision in use.
+        distribution: distribution function F, from a rational number to a ball at the precision in use.
         randbits: source of independent fair bits: k ↦ a whole number below 2^k.
         bounded: whether F(1) = 1.
         quantile: an approximation of F⁻¹ in floats, or None.
@@ -128,7 +129,7 @@ class Draw:
             self.cell, high = (self.cell, middle) if self._below(Fraction(middle)) else (middle, high)
 
     def refine(self, bits: int) -> int:
-        """Return the cell at a larger number of bits, exactly ⌊2^bits θ⌋."""
+        """Return ⌊2^bits θ⌋, the draw θ rounded down to a larger number of bits."""
         if _guessing.get() and self._quantile and self.bits == 0:
             self._guess(min(bits, _GUESSED))
         while self.bits < bits:
@@ -147,14 +148,15 @@ class Draw:
                 self.cell, self.bits = cell, bits
 
     def _below(self, point: Fraction) -> bool:
-        """Whether the draw lies below a point."""
+        """Return whether the draw lies below a point."""
         return self._uniform.is_below(lambda: self._distribution(point))
 
 
 def seconds(one, other, bits: int) -> np.ndarray:
-    """Estimate the seconds that a beta distribution function takes, to a factor of 2, for parameters from .05 to 1e9.
+    """Return an estimate of the seconds that a call of a beta distribution function takes.
 
-    A gamma distribution function of shape α takes as long as the distribution function of Beta(α, α).
+    The estimate holds to a factor of 2 for parameters from 0.05 to 1e9. A gamma distribution function of shape α takes
+    as long as the distribution function of Beta(α, α).
     """
     smaller, larger = np.minimum(one, other), np.maximum(one, other)
     root = np.sqrt(smaller)
@@ -164,9 +166,9 @@ def seconds(one, other, bits: int) -> np.ndarray:
 
 @contextlib.contextmanager
 def guessing() -> Iterator[None]:
-    """Guess draws in floats first and bisect only for bits beyond `_GUESSED`; the cells are the same for the same U.
+    """Context in which draws are first guessed in floats, which is far quicker and gives the same draws.
 
-    Guessing is far quicker, but a draw's time then depends more on the draw's value. So use it for public data only.
+    Use this context for public data only, because the time of a draw then depends more on the draw's value.
     """
     token = _guessing.set(True)
     try:
@@ -176,7 +178,7 @@ def guessing() -> Iterator[None]:
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
-    """Return twice the longest time, in seconds, of the given draws, which depend only on public numbers."""
+    """Return twice the longest time in seconds of the given draws, which depend only on public numbers."""
 
     def duration(draw):
         start = thread_time()
@@ -189,7 +191,7 @@ def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """Return the result of a draw after a whole number of units of processor time, which busy waiting fills up."""
+    """Return the result of a draw after a whole number of time units, filled up by busy waiting."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -215,7 +217,7 @@ def beta(
 
 
 def _beta_quantile(parameters, ends, share: float) -> float:
-    """Approximate the truncated law's quantile in floats."""
+    """Return an approximate quantile of the truncated law in floats."""
     from scipy.special import betainc, betaincinv
 
     low, high = betainc(*map(float, parameters), np.array(ends, float))
@@ -223,16 +225,17 @@ def _beta_quantile(parameters, ends, share: float) -> float:
 
 
 def _truncated_beta(parameters, ends, point: Fraction):
-    """Return a ball around F of the truncated law, computed from the interval's tail so that nothing cancels."""
+    """Return a ball around the distribution function of the truncated law."""
     low, high = ends
     if point <= low or point >= high:
         return ball(Fraction(int(point >= high)))
+    # F is computed from the tail that holds the interval, so that nothing cancels.
     a, b = parameters
     if low > a / (a + b):
         return 1 - _truncated_beta((b, a), (1 - high, 1 - low), 1 - point)
 
-    # Beyond 1/2 the series converges slowly, so the upper tail's series is used. An interval below the mean is an
-    # exception: its masses in the lower tail are small, and a difference of upper tails would cancel.
+    # Beyond 1/2 the series converges slowly, so the upper tail's series is used. An interval below the mean keeps the
+    # lower tail up to the mean, because a difference of upper tails would cancel.
     turn = Fraction(1, 2) if high == 1 else max(Fraction(1, 2), a / (a + b))
 
     def mass(value: Fraction):
@@ -248,8 +251,8 @@ def _truncated_beta(parameters, ends, point: Fraction):
 
 
 def gamma(shape: Fraction, rate: Fraction, randbits: Callable[[int], int] = secrets.randbits) -> Draw:
-    """Return an ideal draw from Gamma(shape, rate); parameters are > 0 and exact, `randbits` as in `beta`."""
-    # The ball around the upper tail is narrow for all shapes. The ball around the lower tail is not, for large shapes.
+    """Return an ideal draw from Gamma(shape, rate) for exact parameters > 0, with `randbits` as in `beta`."""
+    # The ball around the upper tail is narrow for all shapes. The ball around the lower tail is wide for large shapes.
     return Draw(
         lambda point: 1 - ball(point * rate).gamma_upper(parameter(shape), regularized=1), randbits, bounded=False
     )
@@ -260,12 +263,13 @@ def dirichlet(
 ) -> list[int]:
     """Return ⌊2^bits θ_i⌋ for every i of one ideal draw θ from a Dirichlet law.
 
-    By stick-breaking θ_i = V_i ∏_{j<i} (1 − V_j) with independent ideal draws V_i ~ Beta(α_i, α_{i+1} + … + α_d). All V
-    are refined together until interval arithmetic leaves one whole number for each ⌊2^bits θ_i⌋.
+    By stick-breaking θ_i = V_i ∏_{j<i} (1 − V_j) with independent V_i ~ Beta(α_i, α_{i+1} + … + α_d). The draws of all
+    V are refined until every ⌊2^bits θ_i⌋ is certain.
 
     Args:
-        concentrations: α > 0, exact, at least 2.
-        bits, randbits: as in `Draw`.
+        concentrations: at least 2 exact concentrations α > 0.
+        bits: number of bits after the binary point.
+        randbits: as in `Draw`.
     """
     rests = [sum(concentrations[i + 1 :], Fraction(0)) for i in range(len(concentrations))]
     fractions = [
@@ -280,11 +284,8 @@ def dirichlet(
 
 
 def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, int]]:
-    """Return the smallest and largest possible ⌊2^bits θ_i⌋ if V_i ∈ [cell, cell + 1) / 2^precision.
-
-    The last θ is the rest of the stick. A draw on the upper edge of an interval has probability 0. The rest of the
-    stick is rounded outwards, to far more bits than the intervals have.
-    """
+    """Return the smallest and the largest possible ⌊2^bits θ_i⌋ if V_i ∈ [cell, cell + 1) / 2^precision."""
+    # The rest of the stick is rounded outwards, to far more bits than the intervals have.
     one, scale = 2**precision, 2 * precision
     low = high = 2**scale
     ranges = []
@@ -292,6 +293,7 @@ def _sticks(cells: Sequence[int], precision: int, bits: int) -> list[tuple[int, 
         # None stands for all that is left of the stick.
         below, above = (one, one) if cell is None else (cell, cell + 1)
         shift = scale + precision - bits
+        # A draw on the upper edge of an interval has probability 0.
         ranges.append((low * below >> shift, -(-high * above >> shift) - 1))
         low, high = low * (one - above) >> precision, -(-high * (one - below) >> precision)
     return ranges

@@ -11,35 +11,28 @@ ROUNDS = 10_000
 
 
 class Draws(NamedTuple):
-    """Draws (size, d), and the share of proposals that was accepted."""
+    """The draws (size, d), and the share of accepted proposals."""
 
     draws: np.ndarray
     acceptance: float
 
 
 def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) -> Draws:
-    """Draw from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, exactly whatever the mass of the ball.
+    """Return exact draws from N(mean, precision⁻¹) conditioned on ‖w‖ ≤ radius, whatever the mass of the ball.
 
-    "Tilted" proposals come from the untruncated normal. If most of the normal's draws would fall outside the ball
-    (E‖w‖² > radius²), its density is multiplied by exp(−λ‖w‖²/2). A proposal w is accepted with probability
-    exp(λ(‖w‖² − radius²)/2).
-
-    "Tangent" proposals are for a mean outside. Let m be the most likely point of the ball: (P + λ)m = Pμ, ‖m‖ = R. In
-    the ball the density is ∝ exp(−½(w−m)ᵀP(w−m) − λRe), where e = R − wᵀm/R is the depth below the tangent plane at m
-    and Re ≥ ‖w−m‖²/2. So proposals have the law N(m, (P + (1−θ)λ)⁻¹) times exp(−θλRe) on the half-space e ≥ 0, which is
-    a truncated normal along e and a normal given e. They are accepted with probability
-    exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) keeps the acceptance bounded below however far away the mean is. The
-    sampler uses the kind of proposals of which more are accepted in a first batch.
+    Proposals are "tilted": their density has a factor exp(−λ‖w‖²/2) such that E‖w‖² ≤ radius². If the mean lies outside
+    the ball, "tangent" proposals are possible too. They come from the half-space that touches the ball at the most
+    likely point of the ball. A first batch decides which kind of proposals is accepted more often.
 
     Args:
-        mean: μ, shape (d,).
-        precision: P, symmetric and positive definite, shape (d, d).
-        radius: R > 0.
+        mean: shape (d,).
+        precision: symmetric and positive definite, shape (d, d).
+        radius: radius of the ball, > 0.
         size: number of independent draws.
-        rng: source of randomness.
 
     Raises:
         ValueError: a radius that is not positive, a size below 1, or a precision that is not positive definite.
+        RuntimeError: too few proposals are accepted.
     """
     mean, precision = np.asarray(mean, float), np.asarray(precision, float)
     if not radius > 0:
@@ -73,7 +66,7 @@ def _log_acceptance(propose, radius, rng):
 
 
 def _root(function, high: float) -> float:
-    """Return the λ ≥ 0 at which a decreasing function vanishes; double an upper end, then bisect."""
+    """Return the λ ≥ 0 at which a decreasing function vanishes, by bisection."""
     while function(high) > 0:
         high *= 2
     low = 0.0
@@ -93,6 +86,7 @@ def tilt(centre, values, radius: float) -> float:
 
 
 def _tilted(centre, values, radius):
+    # A proposal w in the ball is accepted with probability exp(λ(‖w‖² − radius²)/2).
     rate = tilt(centre, values, radius)
     location, sd = values * centre / (values + rate), 1 / np.sqrt(values + rate)
 
@@ -104,6 +98,10 @@ def _tilted(centre, values, radius):
 
 
 def _tangent(centre, values, radius):
+    # Let m be the most likely point of the ball: (P + λ)m = Pμ, ‖m‖ = R. In the ball the density is
+    # ∝ exp(−½(w−m)ᵀP(w−m) − λRe). Here e = R − wᵀm/R is the depth below the tangent plane at m, and Re ≥ ‖w−m‖²/2. So
+    # proposals have the law N(m, (P + (1−θ)λ)⁻¹) times exp(−θλRe) on the half-space e ≥ 0. They are accepted with
+    # probability exp(−(1−θ)λ(Re − ‖w−m‖²/2)). θ = 2/(d+1) bounds the acceptance below however far away the mean is.
     tilt = _root(lambda tilt: ((values * centre / (values + tilt)) ** 2).sum() - radius**2, values[0])
     mode = values * centre / (values + tilt)
     normal = mode / np.linalg.norm(mode)

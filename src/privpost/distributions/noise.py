@@ -1,8 +1,7 @@
 """Sources of noise: numpy's generators for simulations, the package opendp for releases of real data.
 
-Mechanisms ask their source for `laplace(0, scale, shape)` or `normal(0, sigma, shape)`; a numpy Generator is the source
-of every study. The last digits of floating-point variates reveal data (Mironov 2012); `SecureNoise` draws only whole
-numbers.
+Mechanisms call the method `laplace(0, scale, shape)` or `normal(0, sigma, shape)` of their source. The last digits of
+floating-point noise reveal data (Mironov 2012), so `SecureNoise` draws whole numbers.
 """
 
 import contextlib
@@ -16,7 +15,7 @@ import numpy as np
 
 from privpost import lookup
 
-# Beyond this scale a sum of statistic and noise might not be a whole number that a float holds exactly.
+# Beyond this scale a float might not hold the sum of statistic and noise exactly.
 LARGEST_SCALE = 2.0**40
 # The largest σ whose discrete Gaussian law is tabulated.
 _LARGEST_TABLE = 2.0**14
@@ -25,14 +24,14 @@ INSTALL = "pip install 'opendp>=0.16,<0.17' (or the project's extra: pip install
 
 @functools.cache
 def opendp():
-    """Return the package opendp with the features used here enabled; raise ValueError if it is not installed."""
+    """Return the package opendp with the needed features enabled. A missing package raises a ValueError."""
     prelude = lookup.optional("opendp.prelude", "noise is 'secure', which needs the package opendp", INSTALL)
     prelude.enable_features("contrib")
     return prelude
 
 
 class SimulationNoise(UserWarning):
-    """Warning that numpy drew the noise of a release outside a study; such noise protects nobody.
+    """Warning that numpy drew the noise of a release outside a simulation.
 
     >>> import warnings
     >>> warnings.simplefilter("ignore", SimulationNoise)  # in a script that simulates
@@ -45,7 +44,7 @@ _told: list[bool] = []
 
 @contextlib.contextmanager
 def simulation() -> Iterator[None]:
-    """Context in which releases are simulations, as in studies, so that the releases' noise raises no warning."""
+    """Context of a simulation, in which releases with numpy's noise raise no warning."""
     token = _simulated.set(True)
     try:
         yield
@@ -54,7 +53,7 @@ def simulation() -> Iterator[None]:
 
 
 def tell(source) -> None:
-    """Warn, once per process, if a release outside `simulation` uses another source than `SecureNoise`."""
+    """Warn once per process if a release outside `simulation` uses another source than `SecureNoise`."""
     if not (_told or _simulated.get() or isinstance(source, SecureNoise)):
         _told.append(True)
         warnings.warn(
@@ -67,19 +66,19 @@ def tell(source) -> None:
 
 
 class SecureNoise:
-    """Discrete Laplace and Gaussian variates from opendp, which has no seed and uses the operating system's randomness.
+    """Discrete Laplace and Gaussian noise from the package opendp, for releases of real data.
 
-    P(k) ∝ exp(−|k|/scale) and exp(−k²/(2 scale²)) on the whole numbers, in exact arithmetic (Canonne, Kamath and
-    Steinke 2020). On whole-numbered statistics the privacy cost is the cost of continuous noise of the same scale:
-    ε = Δ/scale for an L1 sensitivity Δ, zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity. The class
-    replaces a numpy Generator in mechanisms that add noise, but not in those that draw parameters.
+    The laws are P(k) ∝ exp(−|k|/scale) and P(k) ∝ exp(−k²/(2 scale²)) on the whole numbers, drawn in exact arithmetic
+    (Canonne, Kamath and Steinke 2020). For statistics that are whole numbers, the cost is ε = Δ/scale for an L1
+    sensitivity Δ, and zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity Δ. The class replaces a numpy
+    Generator in mechanisms that add noise. Randomness comes from the operating system, without a seed.
 
     >>> LaplaceMechanism(BetaBernoulli(1, 1), 10, 1.0).perturb([3, 7], SecureNoise()).shape
     (1,)
     """
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:
-        """Return loc plus discrete Laplace variates: whole numbers, stored as floats.
+        """Return `loc` plus discrete Laplace variates, which are whole numbers stored as floats.
 
         Raises:
             ValueError: a scale that is not in (0, 2^40].
@@ -87,7 +86,7 @@ class SecureNoise:
         return loc + _variates(laplace_measurement(_scale(scale)), size)
 
     def normal(self, loc, scale: float, size) -> np.ndarray:
-        """Return loc plus discrete Gaussian variates: whole numbers, stored as floats.
+        """Return `loc` plus discrete Gaussian variates, which are whole numbers stored as floats.
 
         Raises:
             ValueError: a scale that is not in (0, 2^40].
@@ -102,34 +101,31 @@ class SecureNoise:
 
 
 class Swapped:
-    """A generator that draws uniforms of shape (b, a) and transposes them to (a, b), to keep the order of a stream."""
+    """A generator that draws uniforms in the transposed shape, to keep the order of a stream."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng
 
     def random(self, shape: tuple[int, int]) -> np.ndarray:
-        """Uniform variates on [0, 1)."""
+        """Return uniform variates on [0, 1)."""
         return self._rng.random(shape[::-1]).T
 
 
 class Common:
-    """Noise whose standard variates all releases of one shape share; only the scales differ.
-
-    The standard variates are drawn once. Times the scale, they equal the first variates that the generator would draw.
-    """
+    """A source of Laplace noise that is equal for all releases of one shape, up to the scale."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng, self._standard = rng, {}
 
     def laplace(self, loc, scale: float, size) -> np.ndarray:
-        """Return loc plus scale times the shared standard Laplace variates."""
+        """Return `loc` plus scale times the shared standard Laplace variates."""
         if size not in self._standard:
             self._standard[size] = self._rng.laplace(size=size)
         return loc + scale * self._standard[size]
 
 
 def discrete_laplace(scale: float, shape, source) -> np.ndarray:
-    """Draw whole numbers k with P(k) ∝ exp(−|k|/scale), as differences of geometric variates or from secure noise."""
+    """Return whole numbers k with P(k) ∝ exp(−|k|/scale), from a numpy generator or `SecureNoise`."""
     if isinstance(source, SecureNoise):
         return source.laplace(0.0, scale, shape)
     # The two variates of a number are adjacent, so that a batch is drawn row by row.
@@ -138,9 +134,10 @@ def discrete_laplace(scale: float, shape, source) -> np.ndarray:
 
 
 def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
-    """Draw whole numbers k with P(k) ∝ exp(−k²/(2σ²)), by inversion or from secure noise.
+    """Return whole numbers k with P(k) ∝ exp(−k²/(2σ²)), from a numpy generator or `SecureNoise`.
 
-    For σ > 2^14 these are rounded normal variates, whose law differs by less than 1e-9 in total variation.
+    For σ > 2^14 a numpy generator draws rounded normal variates. Their law differs by less than 1e-9 in total
+    variation.
     """
     if isinstance(source, SecureNoise):
         return source.normal(0.0, sigma, shape)
@@ -151,7 +148,7 @@ def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
 
 
 def log_theta(sigma: float) -> float:
-    """Return ln Σ exp(−k²/(2σ²)) over the whole numbers, directly or by Poisson's summation formula."""
+    """Return ln Σ exp(−k²/(2σ²)), where the sum is over all whole numbers k."""
     k = np.arange(1, 8.0)
     if sigma < 0.5:
         return math.log1p(2 * np.exp(-0.5 * (k / sigma) ** 2).sum())
@@ -159,7 +156,7 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """Return the mean absolute deviation of Laplace noise, 1/sinh(1/scale), or Gaussian noise's standard deviation."""
+    """Return the mean absolute deviation of discrete Laplace noise, or the standard deviation of Gaussian noise."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
     # The standard deviation equals sigma up to about exp(-2 pi^2 sigma^2).
@@ -181,8 +178,7 @@ def add(exact, noise, source) -> np.ndarray:
     """Return the sum of statistics and noise.
 
     Raises:
-        ValueError: the source is secure noise, and statistics are not whole numbers below 2^52. Secure noise would not
-            hide fractions.
+        ValueError: the source is secure noise, and statistics are not whole numbers below 2^52.
     """
     if isinstance(source, SecureNoise):
         values = np.asarray(exact)

@@ -23,7 +23,7 @@ def log_mass(parameters, low, high) -> np.ndarray:
 
 
 def log_density(theta, parameters, low, high) -> np.ndarray:
-    """Return ln of the density at θ of Beta(α, β) truncated to [low, high]. Shapes and errors are as in `log_mass`."""
+    """Return the log-density at θ of Beta(α, β) truncated to [low, high]. Shapes and errors are as in `log_mass`."""
     theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
     a, b = parameters[..., 0], parameters[..., 1]
     outside = (theta < low) | (theta > high)
@@ -33,11 +33,9 @@ def log_density(theta, parameters, low, high) -> np.ndarray:
 
 
 def mean(parameters, low, high) -> np.ndarray:
-    """Return the mean α/(α+β) · P(α+1, β) / P(α, β) of Beta(α, β) truncated to [low, high]; P is the interval's mass.
-
-    Shapes and errors as in `log_mass`.
-    """
+    """Return the mean of Beta(α, β) truncated to [low, high]. Shapes and errors are as in `log_mass`."""
     parameters = np.asarray(parameters, float)
+    # The mean is α/(α+β) · P(α+1, β) / P(α, β), where P is the interval's mass.
     untruncated = parameters[..., 0] / parameters.sum(axis=-1)
     ratio = np.exp(log_mass(parameters + np.array([1.0, 0.0]), low, high) - log_mass(parameters, low, high))
     return np.clip(untruncated * ratio, low, high)
@@ -70,16 +68,16 @@ def quantile(probability, parameters, low, high) -> np.ndarray:
 
 
 def sample(parameters, low, high, rng: np.random.Generator) -> np.ndarray:
-    """Make one exact draw per leading index from Beta(α, β) truncated to [low, high], by inverting this law's CDF.
+    """Return one exact draw per leading index from Beta(α, β) truncated to [low, high].
 
-    Shapes and errors as in `log_mass`.
+    Shapes and errors are as in `log_mass`.
     """
     shape = np.broadcast_shapes(np.shape(parameters)[:-1], np.shape(low), np.shape(high))
     return np.clip(quantile(rng.random(shape), parameters, low, high), low, high)
 
 
 def _toward_lower_tail(parameters, low, high):
-    """Reflect θ → 1−θ if the interval lies above the mean, so that no mass is a difference of numbers near 1."""
+    """Reflect θ → 1−θ where the interval lies above the mean, and return the new parameters, ends and a mask."""
     parameters = np.asarray(parameters, float)
     low, high = np.asarray(low, float), np.asarray(high, float)
     if not np.all((low >= 0) & (low < high) & (high <= 1)):
@@ -87,6 +85,7 @@ def _toward_lower_tail(parameters, low, high):
     if not np.all(parameters > 0):
         raise ValueError("parameters must be > 0")
     a, b = parameters[..., 0], parameters[..., 1]
+    # Reflection avoids masses that are differences of numbers near 1.
     flipped = low > a / (a + b)
     return (
         np.where(flipped, b, a),

@@ -5,10 +5,9 @@
         axes.axhline(rows.limit.iloc[0])
     return facets.finish(grid, "OPS stays behind" if holds else "", "n", "Error")
 
-`named` gives methods their names and their order, `lines`, `dots` and `tiles` draw, `each` yields the panels for
-your own additions, and `finish` writes the finding above the figure, the axes' labels and the legend. All rows are
-drawn. Values that style and catalogue do not know come last. Rows without a value of the panels' column are in all
-panels. Rows without `x` are horizontal lines.
+`named` gives methods their names and order. `lines`, `dots` and `tiles` draw. `each` yields the panels for your own
+additions. `finish` adds the finding, the axes' labels and the legend. Rows without a value of the panels' column are in
+all panels. Rows without `x` are horizontal lines.
 """
 
 import itertools
@@ -30,10 +29,10 @@ _PATTERNS = {"-": "", "--": (4, 1.5), ":": (1, 1), "-.": (3, 1.25, 1.5, 1.25)}
 
 
 def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
-    """Return the distinct values, without missing ones, in the order of `names`, or else in the column's own order.
+    """Return the distinct values, without missing ones, in the order of `names`.
 
-    Methods are in the order of the style, data sets in that of the catalogue, and numbers by size. Unknown values come
-    last.
+    Without names, methods are in the order of the style, data sets in that of the catalogue, and numbers by size.
+    Unknown values come last.
     """
     import pandas as pd
 
@@ -47,10 +46,7 @@ def ordered(values: Iterable, column="", names: Iterable = ()) -> list:
 
 
 def words(column: str, value, names: Mapping = {}) -> str:
-    """Return the label of a column's value: that in `names`, else a method's or data set's name, or `symbol = value`.
-
-    For the column `epsilon`, the label says that ε is meant for pure DP.
-    """
+    """Return the label of a column's value, such as `n = 1,000`, a method's name, or an entry of `names`."""
     import pandas as pd
 
     if value in names:
@@ -72,23 +68,19 @@ def words(column: str, value, names: Mapping = {}) -> str:
 
 
 def fixed(table, *columns: str) -> str:
-    """Return, as one text, the labels of the columns that are constant in a table: `ε = 0.1 (pure DP), n = 1,000`."""
+    """Return the labels of a table's constant columns as one text, such as `ε = 0.1 (pure DP), n = 1,000`."""
     values = [(column, table[column].dropna().unique()) for column in columns]
     return ", ".join(words(column, found[0]) for column, found in values if len(found) == 1)
 
 
 def sized(table) -> dict[str, str]:
-    """Return, by name, a label for each data set of a table: the title and the number of training records."""
+    """Return a label for each data set of a table: the title and the number of training records."""
     sizes = table.groupby("dataset").n_train.max()
     return {name: f"{catalogue.title(name)}\nn = {sizes[name]:,.0f}" for name in ordered(sizes.index, "dataset")}
 
 
 def named(table, *others: str, hue: str = "method", names: Mapping = {}):
-    """Return the table with a column `Method`, the name in legends, and with its rows in the order of these names.
-
-    The name is the label of the value in the column `hue`, followed by the labels of the columns `others` that are not
-    empty: `Laplace, exact charge`.
-    """
+    """Return the sorted table with a column `Method`, which joins the labels of the columns `hue` and `others`."""
     for column in (*reversed(others), hue):
         table = _sorted(table, column, names)
     parts = [table[name].map(lambda value, name=name: words(name, value, names)) for name in (hue, *others)]
@@ -96,14 +88,14 @@ def named(table, *others: str, hue: str = "method", names: Mapping = {}):
 
 
 def _sorted(table, column: str, names: Mapping):
-    """Return the table sorted by a column in the order that `ordered` gives its values, with missing values first."""
+    """Return the table sorted by a column in the order of `ordered`, with missing values first."""
     place = {value: place for place, value in enumerate(ordered(table[column], column, names))}
     how: dict[str, Any] = {"kind": "stable", "ignore_index": True}
     return table.sort_values(column, key=lambda values: values.map(place).astype(float).fillna(-1), **how)
 
 
 def in_all(table, *columns: str):
-    """Repeat each row that lacks a value in a column for every value, so that all panels show it; returns the table."""
+    """Return the table in which each row without a value in a column is repeated for all values of the column."""
     import pandas as pd
 
     for column in columns:
@@ -126,7 +118,7 @@ def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
 
 
 def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
-    """Return a colour for each of the ordered values, taken from the darker part of the colour map viridis."""
+    """Return a colour of the map viridis for each of the ordered values."""
     import matplotlib as mpl
 
     colors = mpl.colormaps["viridis"](np.linspace(first, last, len(values)))
@@ -134,11 +126,7 @@ def shades(values, first: float = 0.0, last: float = 0.72) -> dict:
 
 
 def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
-    """Return seaborn's palette, markers, dashes and orders for the names in a table made by `named`.
-
-    Methods have the look that the style gives them, other numbers have shades, and other words have colours. If several
-    names share a value of `hue`, dashes tell them apart; the k-th name of every value has the same dash.
-    """
+    """Return seaborn's palette, markers, dashes and orders for the names in a table made by `named`."""
     values = ordered(table[hue], hue, names)
     shade = {} if not values or isinstance(values[0], str) else shades(values)
     rows = _sorted(table.drop_duplicates("Method"), hue, names)
@@ -154,7 +142,7 @@ def looks(table, hue: str = "method", names: Mapping = {}) -> dict[str, Any]:
 
 
 def _facets(table, names: Mapping, width: float, **columns) -> tuple[Any, dict[str, Any]]:
-    """Return the table with labels for the rows and columns of panels, and seaborn's arguments for these panels."""
+    """Return the table with titles of panels, and seaborn's arguments for the panels."""
     table = in_all(table, *filter(None, columns.values())).reset_index(drop=True)
     arguments: dict[str, Any] = {}
     for part, column in columns.items():
@@ -173,7 +161,7 @@ def filled(text: str, width: float, size: float = 8) -> str:
 
 
 def _grid(table, names: Mapping, size: tuple[float, float], share, **columns):
-    """Return seaborn's grid with a panel per value of the given columns; saving the figure lays the grid out."""
+    """Return seaborn's grid with a panel for each value of the given columns."""
     import seaborn as sns
 
     class Grid(sns.FacetGrid):
@@ -194,14 +182,13 @@ def lines(
     """Return seaborn's grid of curves of `y` against `x`: a panel per value of `row` and `col`, a curve per name.
 
     Args:
-        table: each row is a point. A table that `named` has not made is named here by `hue`.
+        table: each row is a point. Curves are named by `hue` unless the table comes from `named`.
         error: a column of standard errors, or two columns of ends (low, high), for 95 % intervals.
-        solid: a column of truth values; the markers of rows where it is false are hollow.
-        names: labels for values of `row`, `col` and `hue`; panels and curves are in the order of these labels.
+        solid: a column of truth values. Markers of rows with a false value are hollow.
+        names: labels for values of `row`, `col` and `hue`, in the order of panels and curves.
         size: width of the figure and height of one panel, in inches.
         share: seaborn's `sharex` and `sharey`.
         kind: `line`, or `scatter` for points alone.
-        markers: whether curves have markers.
         scales: `xscale`, `yscale`, `xlim`, `xticks` and more, set on each panel.
     """
     import seaborn as sns
@@ -242,7 +229,7 @@ def lines(
 
 
 def ends(rows, y: str, error: str | tuple[str, str]):
-    """Return lower and upper ends of 95 % intervals, either given or computed from means and standard errors."""
+    """Return the lower and upper ends of 95 % intervals, given or computed from standard errors."""
     if isinstance(error, tuple):
         return rows[error[0]], rows[error[1]]
     return rows[y] - style.NORMAL_95 * rows[error], rows[y] + style.NORMAL_95 * rows[error]
@@ -282,8 +269,7 @@ def tiles(
 ):  # fmt: skip
     """Return seaborn's grid of heat maps: a tile per pair of `x` and `y`, with the text in the column `text`.
 
-    Numbers on the axes increase to the right and upwards; words on the vertical axis are in order from the top. `how`
-    holds further arguments of seaborn's `heatmap`, such as `cmap` and `vmin`. Other arguments are as in `lines`.
+    `how` holds further arguments of seaborn's `heatmap`. Other arguments are as in `lines`.
     """
     import seaborn as sns
 
@@ -321,14 +307,14 @@ def band(axes, low: float, high: float, across: bool = True) -> None:
 
 
 def subplots(rows: int, columns: int, height: float, *, width: float = style.WIDTH, **keywords):
-    """Return a figure of Matplotlib, and the array (rows, columns) of its axes. Height and width are in inches."""
+    """Return a figure of Matplotlib, and the array (rows, columns) of its axes. Lengths are in inches."""
     import matplotlib.pyplot as plt
 
     return plt.subplots(rows, columns, figsize=(width, height), squeeze=False, **keywords)
 
 
 def entry(**how):
-    """Return a legend entry that belongs to no single curve."""
+    """Return a legend entry that is not tied to a curve."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], **{"color": style.GREY, **how})
@@ -340,15 +326,14 @@ def hollow(means: str):
 
 
 def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, note="", below=True, **keywords):
-    """Write a figure's finding above it, one label per axis, and one legend below all panels; returns the figure.
+    """Write a figure's finding, labels of axes and legend, and return the figure.
 
     Args:
         grid: a grid of seaborn, or a figure of Matplotlib.
-        answer: the finding; empty if the tables that are drawn do not have this finding.
-        xlabel: text, or a key of the style's `AXES`; ylabel likewise.
+        answer: the finding, or "" if the drawn tables do not show it.
+        xlabel, ylabel: texts, or keys of the style's `AXES`.
         handles: further entries of the legend, besides the entries of labelled curves.
-        note: text below the label of the horizontal axis, such as the meaning of symbols in this label.
-        below: whether there is a legend below the panels.
+        note: text below the label of the horizontal axis.
         keywords: further arguments of Matplotlib's `legend`.
     """
     figure = getattr(grid, "figure", None) or grid
@@ -368,7 +353,7 @@ def finish(grid, answer: str, xlabel="", ylabel="", handles: Iterable = (), *, n
 
 
 def _legend(figure, handles, xlabel: str, keywords: Mapping) -> None:
-    """Draw one legend with each label once, in as many columns as the figure has room for."""
+    """Draw one legend with each label once."""
     entries: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):

@@ -1,11 +1,11 @@
-"""Figures are drawn by functions of tables. A mark names the figure's file, and the docstring is the caption.
+"""Marks for functions that draw figures from tables.
 
     @figure("fig2_sampling_error")
     def errors(sampling_error):
         '''L1 error of one posterior sample against the number of records. ...'''
         return ...
 
-The function's parameters name the tables that it reads.
+The mark names the figure's file. The docstring is the caption. The parameters name the tables that the function reads.
 """
 
 import inspect
@@ -22,7 +22,7 @@ _MARK = re.compile(r'^@figure\(\s*"([^"]+)"', re.MULTILINE)
 
 
 def figure(name: str) -> Callable[[Callable], Callable]:
-    """Return a decorator that marks a function of tables as the function that draws the figure of this name."""
+    """Return a decorator that marks a function as the one that draws the figure of this name."""
 
     def mark(function: Callable) -> Callable:
         function.figure = name  # type: ignore[attr-defined]
@@ -32,27 +32,24 @@ def figure(name: str) -> Callable[[Callable], Callable]:
 
 
 def names(path: Path) -> list[str]:
-    """Return the names of the figures that a file's functions draw, in the order of the file, without importing it."""
+    """Return the names of the figures that a file's functions draw, in the order of the file."""
     return _MARK.findall(path.read_text(encoding="utf-8")) if path.is_file() else []
 
 
 def functions(module: ModuleType) -> dict[str, Callable]:
-    """Return the functions of a module that draw figures, by the names of the figures."""
+    """Return the functions of a module that draw figures, by the figures' names."""
     return {
         value.figure: value for value in vars(module).values() if inspect.isfunction(value) and hasattr(value, "figure")
     }
 
 
 def parameters(function: Callable) -> list[str]:
-    """Return the names of the tables that a figure's function reads, which are the names of its parameters."""
+    """Return the names of the tables that a figure's function takes as parameters."""
     return list(inspect.signature(function).parameters)
 
 
 def draw(function: Callable, tables: Mapping[str, Any]) -> Any:
-    """Call a function with the tables that its parameters name, and return the figure that the function draws.
-
-    Raises SettingError, naming the figure, for a missing table, and for a column that none of these tables has.
-    """
+    """Return the figure that a function draws. Raises SettingError if one of its tables or columns is missing."""
     if lacking := [name for name in parameters(function) if name not in tables]:
         known = ", ".join(tables)
         raise SettingError(f"figure {function.figure}: there is no table {lacking[0]!r}; there are: {known}")

@@ -65,7 +65,7 @@ class Look(NamedTuple):
     label: str
 
     def line(self) -> dict:
-        """Return the keyword arguments of a line plot."""
+        """Return the look as keyword arguments of a line plot."""
         size = 5.5 if self.marker == "*" else RC["lines.markersize"]
         return {**self._asdict(), "markersize": size}
 
@@ -136,7 +136,7 @@ SYMBOLS = {
 
 
 def look(method: str) -> Look:
-    """Return the look of a method. A method that is not in `LOOKS` gets a reserve colour, chosen by its name."""
+    """Return the look of a method. A method that is not in `LOOKS` gets a reserve colour."""
     if method in LOOKS:
         return LOOKS[method]
     place = sum(method.encode()) % len(RESERVE)
@@ -145,14 +145,14 @@ def look(method: str) -> Look:
 
 @contextlib.contextmanager
 def context() -> Iterator[None]:
-    """Within the block, draw without a screen and in the project's style, and ignore the user's matplotlibrc."""
+    """Return a context for drawing in the project's style, without a screen and without the user's matplotlibrc."""
     import matplotlib
     import seaborn as sns
 
     # The dates inside PDF and SVG files are fixed, so that the same tables give the same bytes.
     os.environ["SOURCE_DATE_EPOCH"] = "0"
     matplotlib.use("Agg")
-    # A figure's parts refer to each other until it is closed, so frequent garbage collection would find nothing.
+    # The parts of an open figure refer to each other, so frequent garbage collection would find nothing.
     thresholds = gc.get_threshold()
     gc.set_threshold(100_000, *thresholds[1:])
     try:
@@ -166,10 +166,7 @@ def context() -> Iterator[None]:
 
 
 def power(value: float, wide: bool = False) -> str:
-    """Return a number as text: in plain digits, or with a power of ten in raised digits if it is large or small.
-
-    Numbers from 0.0001 to below 20,000 are plain. On a `wide` axis, only numbers from 0.01 to below 1000 are plain.
-    """
+    """Return a number as text, with a raised power of ten if the number is very large or small."""
     if not np.isfinite(value):
         return f"{value:g}".replace("inf", "∞").replace("-", "−")
     if not value or (1e-2 if wide else 1e-4) <= abs(value) < (1e3 if wide else 2e4):
@@ -181,7 +178,7 @@ def power(value: float, wide: bool = False) -> str:
 
 
 def decades(axes, smallest: float, values, which: str = "y") -> None:
-    """Make an axis linear between ±`smallest` and logarithmic beyond, with ticks at the values' powers of ten."""
+    """Make an axis linear between ±`smallest` and logarithmic beyond, with ticks at powers of ten."""
     values = np.asarray(values, float)
     values = values[np.isfinite(values)]
 
@@ -199,7 +196,7 @@ def decades(axes, smallest: float, values, which: str = "y") -> None:
 
 
 def _label_decades(axis) -> None:
-    """Label a logarithmic axis with plain text instead of Matplotlib's formulas, whose digits spread in other fonts."""
+    """Label a logarithmic axis with plain text instead of Matplotlib's formulas."""
     from matplotlib import ticker
 
     if axis.get_scale() != "log" or not axis.isDefault_majloc:
@@ -214,18 +211,14 @@ def _label_decades(axis) -> None:
 
 
 def _no_layout() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which figures have no layout engine; with an engine, Matplotlib draws each figure twice."""
+    """Return a context without layout engine, in which Matplotlib draws each figure only once."""
     import matplotlib
 
     return matplotlib.rc_context({"figure.constrained_layout.use": False})
 
 
 def lay_out(figure) -> None:
-    """Place a figure's axes once for all formats and resolutions, rounded to a millionth of the figure's size.
-
-    Rounding makes the files of all runs equal: the last digits of the layout's solver differ between runs, and an SVG
-    names its clip paths by all digits.
-    """
+    """Place a figure's axes once for all formats and resolutions."""
     from matplotlib.transforms import Bbox
 
     if (engine := figure.get_layout_engine()) is None:
@@ -238,12 +231,13 @@ def lay_out(figure) -> None:
     engine.execute(figure)
     with _no_layout():
         figure.set_layout_engine(None)
+    # The last digits of the layout's solver differ between runs, and would change the files.
     for axes in figure.axes:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(6)))
 
 
 def save(figure, path: Path, dpi: int = 300) -> None:
-    """Write a figure in the format of the path's ending, without date or version. `dpi` is the resolution of a PNG."""
+    """Write a figure without date or version, in the format of the path's ending. `dpi` is for PNG."""
     kind = path.suffix[1:]
     metadata = {
         "png": {"Software": None},
@@ -260,15 +254,13 @@ def save(figure, path: Path, dpi: int = 300) -> None:
     path.write_bytes(_fixed_widths(content.getvalue()) if kind == "svg" else content.getvalue())
 
 
-# The parts ("tables") of a font that a PDF needs (ISO 32000-2, 9.9); the PDF itself says where each letter stands.
+# The parts ("tables") of a font that a PDF needs (ISO 32000-2, 9.9). The PDF itself says where each letter stands.
 _EMBEDDED = {"GlyphOrder", "cvt ", "fpgm", "glyf", "head", "hhea", "hmtx", "loca", "maxp", "prep"}
 
 
 def _letters_alone() -> contextlib.AbstractContextManager:
-    """Return a context in which PDF files embed only the font tables that a PDF needs.
-
-    No viewer reads the other tables, and cutting those would take most of the time. Matplotlib has no option for this.
-    """
+    """Return a context in which PDF files embed only the font tables that a PDF needs."""
+    # No viewer reads the other tables, and cutting their letters would take most of the time.
     from unittest import mock
 
     from fontTools import subset
@@ -288,7 +280,7 @@ _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([
 
 
 def _fixed_widths(svg: bytes) -> bytes:
-    """Return an SVG in which every text has the width that the layout assumed, so that other fonts do not move it."""
+    """Return an SVG whose texts have the widths that the layout assumed, in every font."""
     import html
 
     from matplotlib.font_manager import FontProperties

@@ -1,4 +1,4 @@
-"""Draws any sweep: varying settings become the axis, curves and panels; each measure becomes a row of panels."""
+"""Draws any sweep. Settings become the axis, curves and panels, and each measure becomes a row of panels."""
 
 import re
 import textwrap
@@ -26,7 +26,7 @@ _COUNTS = ("n_trials", "n_repeats")
 
 
 class Layout(NamedTuple):
-    """The columns that are the axis, the curves, the panels beside each other, the rows of panels, and the measures."""
+    """A table's columns by role: axis, curves, panels beside each other, rows of panels, and measures."""
 
     x: str
     lines: list[str]
@@ -36,11 +36,11 @@ class Layout(NamedTuple):
 
 
 def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
-    """Return the roles of a table's columns; None if no measure or no key varies.
+    """Return the roles of a table's columns, or None if no measure or no key varies.
 
     Args:
         swept: columns of the sweep's settings.
-        known: names of settings. Keys are these settings, and all columns of words.
+        known: names of settings. Keys are these settings and all columns of words.
     """
     truths = [column for column in table if is_bool_dtype(table[column].dropna().infer_objects())]
     numeric = [column for column in table if is_numeric_dtype(table[column]) and column not in truths]
@@ -88,12 +88,12 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
 
 
 def _constant(table, keys: list[str], column: str) -> bool:
-    """Whether rows with equal keys always have the same value in a column; False if there are no keys."""
+    """Return whether rows with equal keys always have the same value in a column."""
     return bool(keys) and table.groupby(keys, dropna=False)[column].nunique(dropna=False).max() <= 1
 
 
 def _repeats(table, column: str, key: str) -> bool:
-    """Whether a column equals a numeric key in all rows in which the column has a value."""
+    """Return whether a column equals a numeric key wherever the column has a value."""
     if not is_numeric_dtype(table[key]) or column == key:
         return False
     rows = table[table[column].notna()]
@@ -121,7 +121,7 @@ def error_of(table, measure: str) -> str | None:
 
 
 def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container[str]) -> str:
-    """Return the name of the table to draw; standard errors count first, then more swept columns, then fewer panels."""
+    """Return the name of the table to draw, preferably with standard errors, many swept columns and few panels."""
 
     def rank(name: str):
         if (parts := layout(tables[name], swept[name], known)) is None:
@@ -133,10 +133,9 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table (None if there is nothing to draw), and notes on what is left out or hidden.
+    """Return the figure of a table, or None if there is nothing to draw, and notes on what is left out.
 
-    Each measure has a row of panels for each value of the metrics. Bars are 95 % intervals. The title gives the
-    settings that all rows of the table share. `labels` maps columns to labels.
+    Each measure has a row of panels for each metric. Bars are 95 % intervals. `labels` maps columns to labels.
     """
     if "delta" in known and "delta" in table:
         # In a table with δ, ε belongs to (ε, δ)-DP, not to pure DP.
@@ -167,10 +166,7 @@ def draw(table, swept: Sequence[str], known: Container[str], title: str = "", la
 
 
 def _in_panels(table, columns: list[str]):
-    """Return the table with a column `panel`, the panel's title; the title is missing in rows that all panels show.
-
-    A row that lacks a value of one key is repeated in all panels that share the values of the row's other keys.
-    """
+    """Return the table with a column `panel`: the title of a row's panel, or None if all panels show the row."""
     import pandas as pd
 
     for column in columns:
@@ -187,7 +183,7 @@ def _in_panels(table, columns: list[str]):
 
 
 def _numbered(table, parts: Layout):
-    """Return the table with a column `Method`, the name of each row's curve; words on the axis are numbered."""
+    """Return the table with a column `Method` of curve names, and with numbers in place of words on the axis."""
     hue = parts.lines[0] if parts.lines else "panel"
     table = facets.named(table, *parts.lines[1:], hue=hue) if parts.lines else table.assign(Method="")
     if not is_numeric_dtype(table[parts.x]):
@@ -197,7 +193,7 @@ def _numbered(table, parts: Layout):
 
 
 def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[str], dict]:
-    """Return the rows of all measures and metrics in long form, notes on the figure, and each panel row's measure."""
+    """Return the rows of all measures in long form, notes on the figure, and the measure of each row of panels."""
     import pandas as pd
 
     made, notes, shown, endless = [], [], {}, set()
@@ -223,7 +219,7 @@ def _measured(table, parts: Layout, said: Mapping[str, str]) -> tuple[Any, list[
 
 
 def _grid(table, drawn, parts: Layout, said: Mapping[str, str], rows: list, columns: list, title: str):
-    """Draw the rows and columns of panels; returns the figure."""
+    """Draw the rows and columns of panels, and return the figure."""
     keys = [*parts.lines, *parts.columns, *parts.metrics, "row", "panel", parts.x]
     # Words, seeds and rows that no key tells apart are drawn as points, not as a curve.
     joined = "" not in drawn and parts.x != "seed" and not drawn.duplicated(list(dict.fromkeys(keys))).any()
@@ -254,7 +250,7 @@ def _grid(table, drawn, parts: Layout, said: Mapping[str, str], rows: list, colu
 
 
 def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, title: str, drawn) -> str:
-    """Return a title with the settings that all rows share, overridden or not, and the number of trials."""
+    """Return a title with the settings that all rows share, and the number of trials."""
     counts = [table[c].dropna() for c in _COUNTS if c in table]
     trials = next((f"{int(c.min()):,} trials" if c.min() == c.max() else f"{int(c.min()):,} to {int(c.max()):,} trials"
                    for c in counts if len(c)), "")  # fmt: skip
@@ -270,7 +266,7 @@ def _title(table, swept: Sequence[str], known: Container[str], parts: Layout, ti
 
 
 def _coinciding(rows, parts: Layout, measure: str) -> list[str]:
-    """Return at most one note, which names curves of a measure that coincide (only the first ones if many do)."""
+    """Return at most one note, which names curves of a measure that coincide."""
     alike: dict[tuple, list[str]] = {}
     rows = rows.dropna(subset=["value"]).fillna({"panel": ""}).sort_values(parts.x, kind="stable")
     for (panel, name), part in rows.groupby(["panel", "Method"], sort=False):

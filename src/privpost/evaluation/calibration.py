@@ -1,6 +1,6 @@
-"""Simulation-based calibration: tests whether the quantile U of the true parameter in its posterior is uniform.
+"""Simulation-based calibration (Cook, Gelman and Rubin 2006) with the Kolmogorov-Smirnov test.
 
-The method is by Cook, Gelman and Rubin (2006). Uniformity is tested with the Kolmogorov-Smirnov test.
+The test shows whether the quantile U of the true parameter in its posterior is uniform.
 """
 
 import functools
@@ -14,13 +14,7 @@ LEVEL = 0.05
 
 
 def ks_statistic(quantiles) -> np.ndarray:
-    """Largest distance between the empirical distribution function of `quantiles` and that of Uniform(0, 1).
-
-    Args:
-        quantiles: values in [0, 1], shape (..., M).
-
-    Returns:
-        D = max_i max(i/M − u_(i), u_(i) − (i−1)/M), shape (...).
+    """Return the Kolmogorov-Smirnov distance (...) of values (..., M) from the uniform distribution.
 
     Raises:
         ValueError: there are no values, or a value is outside [0, 1].
@@ -35,36 +29,39 @@ def ks_statistic(quantiles) -> np.ndarray:
 
 
 def ks_limit(size: int, level: float = 0.05) -> float:
-    """Limit that the `ks_statistic` of M uniform values exceeds with probability `level`: about 1.358/√M at 5 %."""
+    """Return the limit that the `ks_statistic` of `size` uniform values exceeds with probability `level`."""
     return float(kolmogi(level) / np.sqrt(size))
 
 
 def ks_p_value(statistic, size: int) -> np.ndarray:
-    """Probability that the `ks_statistic` of M uniform values is above `statistic`, by the limit law for large M."""
+    """Return the probability that the `ks_statistic` of `size` uniform values exceeds `statistic`, for large `size`."""
     return kolmogorov(np.sqrt(size) * np.asarray(statistic, float))
 
 
 def ks_visible(size: int, level: float = 0.05, power: float = 0.8) -> float:
-    """Smallest distance of U's law from uniform that M values show at `level` with probability at least `power`.
+    """Return the smallest distance from uniform that M values show at `level` with probability at least `power`.
 
-    Let δ be the largest difference between the distribution functions of U and of a uniform variable. Where it occurs,
-    the empirical function is off by N(δ, s²) with s ≤ 1/(2√M), so the test detects δ = limit + Φ⁻¹(power)/(2√M).
+    The distance δ is the largest difference between the values' distribution function and the uniform one. At this
+    largest difference, the empirical function has the error N(0, s²) with s ≤ 1/(2√M). So the test detects
+    δ = limit + Φ⁻¹(power)/(2√M).
     """
     return float(ks_limit(size, level) + ndtri(power) / (2 * np.sqrt(size)))
 
 
 def ks_columns(quantiles) -> dict[str, float]:
-    """Return table columns about M quantiles: `ks`, `ks_limit` and `ks_visible` (5 %), `p_value`, `n_trials`."""
+    """Return the table columns `ks`, `ks_limit`, `ks_visible`, `p_value` and `n_trials` for quantiles (M,)."""
     size, statistic = np.shape(quantiles)[-1], float(ks_statistic(quantiles))
     test = {"ks": statistic, "ks_limit": ks_limit(size), "ks_visible": ks_visible(size)}
     return {**test, "p_value": float(ks_p_value(statistic, size)), "n_trials": size}
 
 
 def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """Return (rank + V)/(m + 1) with V ~ Uniform(0, 1), which is uniform if θ and the m draws are exchangeable.
+    """Return randomised ranks (rank + V)/(m + 1) of true parameters θ among m posterior draws, with V ~ Uniform(0, 1).
+
+    A randomised rank is uniform if θ and the draws are exchangeable.
 
     Args:
-        below: how many of the m draws lie below the true parameter θ, any shape.
+        below: number of the m draws below θ, any shape.
         draws: number m of posterior draws.
         rng: source of V, which must not be the generator of the draws.
     """
@@ -72,15 +69,15 @@ def randomised_rank(below, draws: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def empirical_cdf(quantiles, at) -> np.ndarray:
-    """Empirical distribution function of the values (M,) at the points (k,)."""
+    """Return the empirical distribution function of the values (M,) at the points (k,)."""
     values = np.sort(checked(quantiles))
     return np.searchsorted(values, at, side="right") / len(values)
 
 
 def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return both ends of the Kolmogorov-Smirnov band, which M uniform values leave with probability `LEVEL`.
+    """Return the lower and upper ends of the Kolmogorov-Smirnov band at the points `at`.
 
-    The ends are the points minus and plus `ks_limit`, clipped to [0, 1]. A sample fails the test if it leaves the band.
+    The empirical distribution function of `size` uniform values leaves this band with probability `LEVEL`.
     """
     width = ks_limit(size, LEVEL)
     return np.maximum(at - width, 0.0), np.minimum(at + width, 1.0)
@@ -88,17 +85,14 @@ def cdf_band(at, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache
 def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL) -> tuple[np.ndarray, np.ndarray]:
-    """Return a band that M uniform values leave at one or more of the points with probability `level`.
+    """Return the ends (k,) of a band that M uniform values leave at one or more points with probability `level`.
 
-    Unlike `cdf_band`, the band narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). It is a binomial interval
-    at each point. All intervals have one level, chosen by 4,000 simulated samples for a joint level of `level`.
+    Unlike `cdf_band`, the band narrows towards 0 and 1 (Säilynoja, Bürkner and Vehtari 2022). The band is a binomial
+    interval at each point. All intervals have one level, which is found from 4,000 simulated samples.
 
     Args:
         points: k increasing points in (0, 1) at which the empirical distribution function is evaluated.
         size: number M of values.
-
-    Returns:
-        Lower and upper ends of the band, shape (k,), as values of the distribution function.
     """
     at = np.asarray(points)
     shares = np.diff(at, prepend=0.0, append=1.0)
@@ -110,7 +104,7 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
 
 
 def checked(quantiles) -> np.ndarray:
-    """Return quantiles as an array. Raises a ValueError if there are none or a value is outside [0, 1]."""
+    """Return quantiles as an array. An empty array or a value outside [0, 1] raises a ValueError."""
     quantiles = np.asarray(quantiles, float)
     if quantiles.size == 0 or not np.all((quantiles >= 0) & (quantiles <= 1)):
         raise ValueError("quantiles must be values in [0, 1], at least one")

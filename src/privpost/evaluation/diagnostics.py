@@ -1,7 +1,7 @@
 """Convergence of Markov chains: rank-normalised split R-hat and effective sample sizes.
 
-The definitions are those of Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and
-localization: an improved R-hat", Bayesian Analysis 16(2).
+Vehtari, Gelman, Simpson, Carpenter and Bürkner (2021), "Rank-normalization, folding, and localization: an improved
+R-hat", Bayesian Analysis 16(2), give the definitions.
 """
 
 from typing import NamedTuple
@@ -18,11 +18,13 @@ _TAIL_PROBABILITIES = (0.05, 0.95)
 
 
 class Assessment(NamedTuple):
-    """Worst diagnostics over all quantities; `reason` says why a diagnostic is unknown, and is "" otherwise.
+    """Worst convergence diagnostics over all quantities.
 
-    `rhat_max` is inf if chains stay at different values. It is nan if chains cannot be compared, or if some quantity is
-    constant and all others agree. A nan counts as disagreement. `ess_min` is the smallest bulk or tail effective sample
-    size, and nan if any of these sizes is unknown.
+    Attributes:
+        rhat_max: largest R-hat; inf if chains stay at different values, nan if unknown.
+        ess_min: smallest effective sample size of a bulk or a tail; nan if one of these sizes is unknown.
+        n_chains, n_draws: number of chains, and of draws per chain.
+        reason: why a diagnostic is unknown, or an empty text.
     """
 
     rhat_max: float
@@ -33,16 +35,16 @@ class Assessment(NamedTuple):
 
     @property
     def agree(self) -> bool:
-        """Whether the chains are known to agree: R-hat is at most `LARGEST_RHAT`."""
+        """Whether R-hat is known and at most `LARGEST_RHAT`."""
         return bool(self.rhat_max <= LARGEST_RHAT)
 
 
 def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the rank-normalised split R-hat, and the effective sample sizes of the bulk and of the tails.
 
-    R-hat is the larger of the R-hat of the draws and the R-hat of their distances from the median. The bulk size is the
-    effective sample size of the rank-normalised draws; it shows how well the centre is known. The tail size is the
-    smaller of two sizes: for the indicators of draws up to the 5 % quantile, and of draws up to the 95 % quantile.
+    R-hat is the larger of two values: for the draws, and for their distances from the median. The bulk size is the
+    effective sample size of the rank-normalised draws. The tail size is the smaller of the sizes for two indicators:
+    draws up to the 5 % quantile, and draws up to the 95 % quantile.
 
     Args:
         draws: shape (n_draws, n_chains, ...), at least 4 draws.
@@ -63,17 +65,16 @@ def diagnose(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def bulk_sizes(draws: np.ndarray) -> np.ndarray:
-    """Return only the bulk effective sample sizes (...) of `diagnose`, which has the same arguments and errors."""
+    """Return the bulk effective sample sizes (...) that `diagnose` returns."""
     return _ess(_normal_scores(_split(draws))).reshape(draws.shape[2:])
 
 
 def assess(draws: np.ndarray) -> Assessment:
-    """Return diagnostics of chains, or the reason why there are none, such as fewer than 4 chains or 200 draws each.
+    """Return the worst diagnostics of chains, or the reason why the chains were not assessed.
 
-    If one quantity shows that the chains disagree, `rhat_max` reports it even if another quantity is constant.
-
-    With many quantities, `rhat_max` and `ess_min` are extremes of noisy numbers. For 784 quantities, 4 chains of 200
-    independent draws have an `rhat_max` from 1.010 to 1.015 and an `ess_min` from 370 to 500 out of 800.
+    Chains are assessed if there are at least 4 chains of 200 draws. With many quantities, `rhat_max` and `ess_min` are
+    extremes of noisy numbers. For 784 quantities and 4 chains of 200 independent draws, `rhat_max` lies between 1.010
+    and 1.015, and `ess_min` between 370 and 500.
 
     Args:
         draws: shape (n_draws, n_chains, ...), burn-in removed.
@@ -113,7 +114,7 @@ def assess(draws: np.ndarray) -> Assessment:
 
 
 def _split(draws: np.ndarray) -> np.ndarray:
-    """Split chains into halves, shape (quantities, 2 n_chains, n_draws // 2). An odd middle draw is left out."""
+    """Return half chains (quantities, 2 n_chains, n_draws // 2), without an odd middle draw."""
     if draws.ndim < 2 or draws.shape[0] < 4 or draws.shape[1] < 1:
         raise ValueError(f"draws must have shape (n_draws >= 4, n_chains >= 1, ...), got {draws.shape}")
     if not np.isfinite(draws).all():
@@ -124,7 +125,7 @@ def _split(draws: np.ndarray) -> np.ndarray:
 
 
 def _normal_scores(chains: np.ndarray) -> np.ndarray:
-    """Normal quantiles of (rank - 3/8) / (S + 1/4), with the average rank for ties."""
+    """Return normal quantiles of (rank − 3/8) / (S + 1/4) for S draws, with the average rank for ties."""
     from scipy.stats import rankdata
 
     pooled = chains.reshape(len(chains), -1)
@@ -132,7 +133,7 @@ def _normal_scores(chains: np.ndarray) -> np.ndarray:
 
 
 def _variances(chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean variance within chains, and the pooled variance, which adds the variance between chains."""
+    """Return the mean variance within chains, and the pooled variance within and between chains."""
     n_draws = chains.shape[2]
     within = chains.var(axis=2, ddof=1).mean(axis=1)
     between = chains.mean(axis=2).var(axis=1, ddof=1)
@@ -148,12 +149,13 @@ def _plain_rhat(chains: np.ndarray) -> np.ndarray:
 
 
 def _constant(chains: np.ndarray) -> np.ndarray:
-    """Whether all draws of a quantity are equal; the variance cannot show this, as the mean is rounded."""
+    """Return whether all draws of each quantity are equal."""
+    # The variance cannot show this, because the mean is rounded.
     return chains.max(axis=(1, 2)) == chains.min(axis=(1, 2))
 
 
 def _ess(chains: np.ndarray) -> np.ndarray:
-    """Effective sample size, from Geyer's initial monotone sequence of the chains' combined autocorrelation."""
+    """Return the effective sample size, by Geyer's initial monotone sequence of autocorrelations."""
     _, n_chains, n_draws = chains.shape
     size = n_chains * n_draws
     within, pooled = _variances(chains)
@@ -169,7 +171,7 @@ def _ess(chains: np.ndarray) -> np.ndarray:
     pairs = correlation[:, : 2 * n_pairs].reshape(-1, n_pairs, 2).sum(axis=2)
     positive = np.logical_and.accumulate(pairs > 0, axis=1)
     time = -1 + 2 * np.where(positive, np.minimum.accumulate(pairs, axis=1), 0.0).sum(axis=1)
-    # If the first lag after the kept pairs is positive, this lag is added, as antithetic chains alternate in sign.
+    # Antithetic chains alternate in sign. So the first lag after the kept pairs is added if this lag is positive.
     beyond = np.minimum(2 * positive.sum(axis=1), n_draws - 1)
     time += np.maximum(np.take_along_axis(correlation, beyond[:, None], axis=1)[:, 0], 0.0)
     # Antithetic chains can have an effective size above the number S of draws. A value above S log10 S is noise.

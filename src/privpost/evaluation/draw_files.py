@@ -1,4 +1,4 @@
-"""Writes posterior draws to files: CSV with a column for each parameter, or netCDF, which also holds the release."""
+"""Writes posterior draws to a CSV file, or to a netCDF file that also holds the release."""
 
 import csv
 import errno
@@ -18,7 +18,7 @@ _ROOM = 2**16
 
 
 def check(path: Path) -> None:
-    """Raises a ValueError unless a new file can be written at the path, where a trial file is written and removed."""
+    """Raise a ValueError unless a new file can be written at the path."""
     if path.suffix not in (".csv", ".nc"):
         raise ValueError(f"{path} must end in .csv, or in .nc for netCDF.")
     if path.suffix == ".nc":
@@ -49,8 +49,7 @@ def write(path: Path, draws: Mapping[str, np.ndarray], chains: int, release, att
     A file whose name ends in .nc is netCDF, with equally many draws of each chain. Any other file is CSV.
 
     Args:
-        path: the file.
-        draws: by parameter, each of shape (draws,).
+        draws: draws of each parameter, shape (draws,).
         chains: number of Markov chains behind the draws, as in `inference_data`.
         release, attributes: for netCDF, as in `inference_data`.
 

@@ -13,7 +13,7 @@ INSTALL = "pip install 'arviz>=0.22,<1' (or the project's extra: pip install '.[
 
 
 def arviz() -> ModuleType:
-    """Return the module ArviZ. If it is missing, raises a ValueError that says how to install it."""
+    """Return the module ArviZ, or raise a ValueError that says how to install ArviZ."""
     with warnings.catch_warnings():
         # ArviZ warns about changes in its next version.
         warnings.simplefilter("ignore", FutureWarning)
@@ -21,9 +21,10 @@ def arviz() -> ModuleType:
 
 
 def by_chain(draws, chains: int) -> np.ndarray:
-    """Separate pooled draws (draws, ...), in which the chains take turns, into shape (chains, draws per chain, ...).
+    """Return pooled draws (draws, ...) chain by chain, in the shape (chains, draws per chain, ...).
 
-    The last draw belongs to the last chain. Surplus draws at the beginning are left out.
+    The last pooled draw is from the last chain, because the chains alternate. Surplus draws at the beginning are left
+    out.
     """
     pooled = np.asarray(draws)
     count = max(1, min(chains, len(pooled)))
@@ -34,14 +35,14 @@ def by_chain(draws, chains: int) -> np.ndarray:
 def inference_data(
     draws, chains: int = 1, names: Sequence[str] | None = None, release=None, attributes: dict[str, Any] | None = None
 ):
-    """Return an `arviz.InferenceData` without time stamp, whose group posterior has the draws as variable theta.
+    """Return an `arviz.InferenceData` whose group posterior has the draws as variable theta.
 
     Args:
-        draws: shape (draws, ...), with the chains' draws in turn, as `Mechanism.posterior` returns them.
+        draws: draws of alternating chains, shape (draws, ...), as `Mechanism.posterior` returns them.
         chains: number of Markov chains behind the draws; 1 for independent draws.
-        names: distinct names of the p parameters, for draws of shape (draws, p). They label the axis "parameter".
-        release: the release that the posterior conditions on. It is stored in the group observed_data.
-        attributes: texts and numbers about the draws. They are stored with the group posterior.
+        names: distinct names of the p parameters, for draws of shape (draws, p).
+        release: the release that the posterior conditions on, for the group observed_data.
+        attributes: texts and numbers about the draws, for the group posterior.
 
     Raises:
         ValueError: ArviZ is not installed, or the names are not p distinct ones.

@@ -1,6 +1,6 @@
 """Maximum mean discrepancy (MMD) between samples of parameters, in time linear in the number of draws.
 
-The kernel is exp(−(p − q)²/2), without the factor 1/√(2π) of a density. Errors on [0, 1] are at machine precision.
+The kernel is k(p, q) = exp(−(p − q)²/2). Errors on [0, 1] are at machine precision.
 """
 
 import math
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-# With p, q in [0, 1] and x = p − ½, e^(−(p−q)²/2) = e^(−x²/2) e^(−y²/2) Σ_k (xy)^k/k!, |xy| ≤ 1/4: the terms from
-# k = 12 on sum to less than 0.25^12/12! · 1.02 < 1.3e-16.
+# With p, q in [0, 1], x = p − ½ and y = q − ½, e^(−(p−q)²/2) = e^(−x²/2) e^(−y²/2) Σ_k (xy)^k/k! and |xy| ≤ 1/4. The
+# terms from k = 12 on sum to less than 0.25^12/12! · 1.02 < 1.3e-16.
 TERMS = 12
-# Terms of the power series of e^(−x²/2) for |x| ≤ ½: the next one is below 8^−11/11! < 3e-18.
+# Terms of the power series of e^(−x²/2) for |x| ≤ ½. The next term is below 8^−11/11! < 3e-18.
 _SERIES = 11
 _SCALES = 1 / np.sqrt([math.factorial(k) for k in range(TERMS)])
 
 
 def embedding_sum(draws) -> np.ndarray:
-    """Return the sum over the draws of their feature vectors, whose inner products are the kernel.
+    """Return the sum of the draws' feature vectors, whose inner products are the kernel.
 
     Args:
         draws: values in [0, 1], shape (m, ...).
@@ -41,17 +41,9 @@ def embedding_sum(draws) -> np.ndarray:
 
 
 def beta_embedding(alpha, beta) -> np.ndarray:
-    """Expectation of the features of `embedding_sum` under Beta(alpha, beta).
-
-    With x = θ − ½ and M_j = E x^j, integration by parts gives (α + β + j) M_{j+1} = (α − β)/2 M_j + j/4 M_{j−1}.
-    All terms on the right have the same sign, so no digits cancel. The power series gives e^(−x²/2), as |x| ≤ ½.
-
-    Args:
-        alpha, beta: parameters > 0, broadcast against each other, shape (...).
-
-    Returns:
-        Shape (12, ...). For a mixture of beta laws, mix these expectations with the same weights.
-    """
+    """Return the expected feature vector (12, ...) of `embedding_sum` under Beta(alpha, beta)."""
+    # With x = θ − ½ and M_j = E x^j, integration by parts gives (α + β + j) M_{j+1} = (α − β)/2 M_j + j/4 M_{j−1}. All
+    # terms on the right have one sign, so no digits cancel. The power series gives e^(−x²/2).
     alpha, beta = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(beta, float))
     moments = np.empty((TERMS + 2 * _SERIES, *alpha.shape))
     moments[0] = 1.0
@@ -66,7 +58,7 @@ def beta_embedding(alpha, beta) -> np.ndarray:
 
 
 def mmd2_of_embeddings(p, q) -> np.ndarray:
-    """Return MMD² (...) between two laws from the expectations of their features, each of shape (12, ...)."""
+    """Return MMD² (...) between two laws with expected feature vectors p and q, each of shape (12, ...)."""
     return ((np.asarray(p) - q) ** 2).sum(axis=0)
 
 
@@ -77,26 +69,26 @@ class UnitInterval:
 
     @staticmethod
     def squared(features) -> np.ndarray:
-        """Squared length (trials,) of a feature vector, or of the difference between the features of two laws."""
+        """Return the squared length (trials,) of features, or of the difference between the features of two laws."""
         return np.square(features).sum(axis=0)
 
 
 class Bins(NamedTuple):
-    """Evenly spaced grid from 0 on, for draws outside the unit interval: its step and its number of points.
+    """A grid of `size` points from 0 on with spacing `step`, for draws outside the unit interval.
 
-    Draws within the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths,
-    too far from the first quarter for the kernel to reach. They remain far from all smaller draws, but the distance of
-    two larger draws is the distance on a circle. For 2048 points of step 0.04, the error is at most 0.05 times the
-    square of the share of larger draws.
+    Draws in the first quarter of the grid keep their place. Larger draws are wrapped around the last five eighths, too
+    far from the first quarter for the kernel to reach. Only distances between two larger draws are then wrong. For 2048
+    points of step 0.04, the error is at most 0.05 times the square of the share of larger draws.
     """
 
     step: float
     size: int
 
     def features(self, draws, weights=1.0) -> np.ndarray:
-        """Feature sums (trials, size) of draws (m, trials). Each draw is split between the two nearest grid points.
+        """Return the feature sums (trials, size) of draws (m, trials). Sums of parts of a sample can be added.
 
-        Sums of parts of a sample can be added. Weighted draws can represent a law by its quadrature nodes.
+        Each draw is split between the two nearest grid points, which changes squared lengths by a share of about
+        step²/6. Weighted draws can be the quadrature nodes of a law.
         """
         near, start = self.size // 4, self.size * 3 // 8
         place = draws / self.step
@@ -109,7 +101,7 @@ class Bins(NamedTuple):
         return counts.reshape(-1, self.size)
 
     def squared(self, features) -> np.ndarray:
-        """Squared length (trials,) under the kernel. Splitting draws changes the length by a share of about step²/6."""
+        """Return the squared length (trials,) of features under the kernel."""
         length = 2 * self.size
         distance = self.step * np.minimum(np.arange(length), length - np.arange(length))
         kernel = np.fft.rfft(np.exp(-0.5 * distance * distance)).real
@@ -119,10 +111,10 @@ class Bins(NamedTuple):
 
 
 def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarray:
-    """Unbiased estimate (trials,) of MMD² between the law of the draws and a known law.
+    """Return an unbiased estimate (trials,) of MMD² between the law of the draws and a known law.
 
-    This is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law. It may
-    be negative.
+    This is the estimate of Bernstein and Sheldon (2018), section 4, with infinitely many draws of the known law. The
+    estimate may be negative.
 
     Args:
         space: `UnitInterval` or `Bins`, which computed the features.
@@ -135,12 +127,12 @@ def mmd2_of_draws(space: UnitInterval | Bins, total, law, size: int) -> np.ndarr
 
 
 def mmd2(p, q) -> np.ndarray:
-    """Unbiased estimate (...) of MMD² between two samples of the same size m, each of shape (m, ...).
+    """Return an unbiased estimate (...) of MMD² between two samples of equal size m, each of shape (m, ...).
 
         MMD² = Σ_{i≠j} (k(p_i, p_j) + k(q_i, q_j) − k(p_i, q_j) − k(p_j, q_i)) / (m(m−1))
 
-    This is the estimate of Bernstein and Sheldon (2018), section 4. It may be negative. As a difference of numbers near
-    2, the estimate has a rounding error below 1e-12.
+    This is the estimate of Bernstein and Sheldon (2018), section 4. The estimate may be negative. Its rounding error is
+    below 1e-12.
 
     Raises:
         ValueError: the samples have different sizes or fewer than 2 draws, or a value is outside [0, 1].

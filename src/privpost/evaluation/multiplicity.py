@@ -7,11 +7,11 @@ FALSE_ALARM = 0.001
 
 
 def critical_value(comparisons: int, false_alarm: float = FALSE_ALARM) -> float:
-    """Number of standard errors at which a two-sided normal test rejects, for a joint false-alarm rate (Bonferroni).
+    """Return the number of standard errors at which a two-sided normal test rejects, with Bonferroni's correction.
 
     Args:
         comparisons: number of tests, at least 1.
-        false_alarm: joint rate in (0, 1).
+        false_alarm: joint false-alarm rate of all tests, in (0, 1).
 
     Raises:
         ValueError: an argument is outside its range.

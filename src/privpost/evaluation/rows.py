@@ -7,7 +7,7 @@ from typing import Any
 
 
 def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield, for each combination of the axes' values, its index in result arrays and the settings with these values.
+    """Yield the index in result arrays and the settings, for each combination of the axes' values.
 
     Args:
         settings: object whose list-valued attributes can be axes.
@@ -23,7 +23,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
 
 
 def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield `places`, but the method `non_private` only at the first ε and with epsilon None, as it has no ε."""
+    """Yield `places`, with the method `non_private` only at the first ε and with epsilon None."""
     for index, point in places(settings, *names, **others):
         if point.method == "non_private":
             if index[names.index("epsilon")] > 0:
@@ -38,7 +38,7 @@ def columns(settings: Any, *names: str) -> dict[str, Any]:
 
 
 def framed(rows: Iterable[dict[str, Any]], *first: str):
-    """Return rows as a DataFrame: first the columns `first`, even if no row has them, then all other columns."""
+    """Return rows as a DataFrame that begins with the columns `first`."""
     import pandas as pd
 
     rows = list(rows)
@@ -53,7 +53,7 @@ def select(table, **values):
 
 
 def one(table, **values):
-    """Return the row whose columns have the given values. Raises a ValueError unless there is exactly one."""
+    """Return the only row whose columns have the given values. Any other number of rows raises a ValueError."""
     rows = select(table, **values)
     if len(rows) != 1:
         raise ValueError(f"{len(rows)} rows with {values}, expected one")

@@ -1,8 +1,8 @@
-"""Tests whether posteriors have the right width, by the sum of z² over trials.
+"""Test of the width of posteriors, by the sum of z² over trials (Cook, Gelman and Rubin 2006).
 
-z = Φ⁻¹(U), where U is the quantile of the true parameter in its posterior, or a randomised rank among draws. Under
-calibration z is standard normal and Σz² has a χ² law (Cook, Gelman and Rubin 2006). If a normal posterior has r times
-the right standard deviation, z² is 1/r² times as large. The Kolmogorov-Smirnov test needs far more trials for this.
+z is Φ⁻¹(U), where U is the quantile or the randomised rank of the true parameter in its posterior. Under calibration z
+is standard normal and Σz² has a χ² law. If a normal posterior has r times the right standard deviation, z² is 1/r²
+times as large. The Kolmogorov-Smirnov test needs far more trials to see a wrong width.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ NEAREST = 1e-16
 
 
 class Spread(NamedTuple):
-    """Mean z² and its test.
+    """The mean z² and its test.
 
     Attributes:
         mean: mean z², which tends to exceed 1 if posteriors are too narrow.
@@ -41,24 +41,23 @@ class Spread(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Detectable errors of a posterior's standard deviation, as shares of the right value: too narrow, too wide."""
+    """Detectable errors of a too narrow and of a too wide standard deviation, as shares of the right value."""
 
     narrow: float
     wide: float
 
 
 def z_squares(quantiles) -> np.ndarray:
-    """Return z² = Φ⁻¹(U)² of quantiles U, in their shape. Raises a ValueError for values outside [0, 1]."""
+    """Return z² = Φ⁻¹(U)² of quantiles U. A value outside [0, 1] raises a ValueError."""
     return ndtri(np.clip(checked(quantiles), NEAREST, 1 - NEAREST)) ** 2
 
 
 def spread(quantiles) -> Spread:
     """Return the χ² test of Σz² over all parameters and trials together.
 
-    Parameters of one trial depend on each other. Let c be the mean correlation between the z² of two parameters. The
-    mean z² of k parameters in M trials varies like the mean of M k / (1 + (k − 1) c) independent z². The test uses the
-    χ² law with this many degrees of freedom (Satterthwaite's approximation, exact for one parameter). The variance over
-    trials of the sum over parameters gives an estimate of c, which does not depend on the posterior's width.
+    For k parameters in M trials, let c be the mean correlation between the z² of two parameters. The test has
+    M k / (1 + (k − 1) c) degrees of freedom (Satterthwaite's approximation, exact for one parameter). The trials give
+    an estimate of c that does not depend on the width of the posteriors.
 
     Args:
         quantiles: U of one parameter, shape (M,), or of parameters that are tested together, shape (k, M).
@@ -76,19 +75,18 @@ def spread(quantiles) -> Spread:
 
 
 def halves(mean, values) -> tuple[float, float]:
-    """Return the one-sided p-values of a mean of independent z²: for too narrow and for too wide posteriors."""
+    """Return the one-sided p-values of a mean z², for too narrow and for too wide posteriors."""
     return float(chdtrc(values, values * mean)), float(chdtr(values, values * mean))
 
 
 def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
     """Return the smallest errors of a normal posterior's standard deviation that the two-sided test detects.
 
-    If the standard deviation is r times the right one, Σz² has the law of χ²/r². A narrow posterior is detected with
-    probability `power` if the (1 − power) quantile of χ²/r² is the upper limit of the test. Then narrow = 1 − r. A wide
-    posterior is detected if the power quantile is the lower limit. Then wide = r − 1.
+    If the standard deviation is r times the right one, Σz² has the law of χ²/r². The errors are 1 − r and r − 1, for
+    the r < 1 and the r > 1 that the test detects with probability `power`.
 
     Args:
-        values: degrees of freedom: the number of independent z².
+        values: degrees of freedom, which are the number of independent z².
         level: level of the two-sided test.
         power: probability of detection.
     """
@@ -100,7 +98,7 @@ def seen(values: float, level: float = LEVEL, power: float = POWER) -> Seen:
 def spread_columns(quantiles, of: str) -> dict[str, str | float]:
     """Return the table columns `z2`, `z2_p`, `z2_values`, `sd_seen_narrow`, `sd_seen_wide` and `z2_of`.
 
-    Quantiles have shape (M,) or (k, M), and `of` names their parameters. `sd_seen_*` are the errors seen at level 5 %.
+    Quantiles have shape (M,) or (k, M), and `of` names the tested parameters. `sd_seen_*` are the errors in `Seen`.
     """
     result = spread(quantiles)
     narrow, wide = seen(result.values)
@@ -109,12 +107,12 @@ def spread_columns(quantiles, of: str) -> dict[str, str | float]:
 
 
 def among(names: Sequence[str]) -> str:
-    """Return a text for the parameters that are tested together: the only name, or "first to last"."""
+    """Return the only name, or the text "first to last" for several names."""
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def ranks_of_shares(shares, draws: int) -> np.ndarray:
-    """Return randomised ranks for shares (any shape) of draws below the true parameter. A share can be 0 or 1.
+    """Return randomised ranks, given the shares (any shape) of draws below the true parameter.
 
     The randomisation uses a fixed seed, so each row of a table depends only on the shares of this row.
     """

@@ -1,4 +1,4 @@
-"""Means of repeats, their standard errors, and differences between paired repeats in units of standard errors."""
+"""Means over repeats, and their standard errors."""
 
 import math
 
@@ -9,7 +9,7 @@ Z = 1.959963984540054
 
 
 def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (...) of independent values (..., repeats) and its standard error, or nan for too few values."""
+    """Return the mean (...) of independent values (..., repeats) and its standard error. Too few values give nan."""
     values = np.asarray(values)
     repeats = values.shape[-1]
     nothing = np.full(values.shape[:-1], math.nan)[()]
@@ -18,10 +18,10 @@ def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
 
 
 def share_error(share, size) -> np.ndarray:
-    """Return the standard error √(p(1−p)/size) of shares p of independent trials, any shape; nan for one trial.
+    """Return the standard error √(p(1−p)/size) of shares p of independent trials.
 
-    For p = 0 or 1 this formula gives 0, so z/(size + z²) is returned instead with z = 1.96. Then the interval of z
-    standard errors ends where Wilson's 95 % interval ends.
+    For p = 0 or 1 the standard error is z/(size + z²) with z = 1.96, so an interval of z standard errors ends where
+    Wilson's 95 % interval ends. For one trial the standard error is nan.
     """
     share, size = np.asarray(share, float), np.asarray(size)
     certain = (share == 0) | (share == 1)
@@ -30,7 +30,7 @@ def share_error(share, size) -> np.ndarray:
 
 
 def mean_columns(name: str, values) -> dict[str, float]:
-    """Return `<name>_mean` and `<name>_sem` of values (repeats,), or `mean` and `sem` for an empty name.
+    """Return the columns `<name>_mean` and `<name>_sem` of values (repeats,), or `mean` and `sem` for an empty name.
 
     To compare two methods, pass the differences of their paired repeats.
     """
@@ -40,7 +40,7 @@ def mean_columns(name: str, values) -> dict[str, float]:
 
 
 def in_standard_errors(rows):
-    """Return `difference_mean` divided by `difference_sem` for rows or one row, or 0 if the mean difference is 0."""
+    """Return the mean difference in rows divided by its standard error, or 0 if the mean difference is 0."""
     mean, sem = (np.asarray(getattr(rows, f"difference_{what}"), float) for what in ("mean", "sem"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean == 0, 0.0, mean / sem)

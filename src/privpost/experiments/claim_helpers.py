@@ -8,7 +8,7 @@ from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
-    """Return an estimate and its standard error as evidence. The error's label names `of` if given, else `name`."""
+    """Return an estimate and the standard error as evidence. The error's label names `of`, or else `name`."""
     return {name: value, f"its standard error, {of or name}": error}
 
 
@@ -26,28 +26,25 @@ def ends(values) -> list:
 def above(rows, difference: str, limit: float):
     """Return, for each row, whether a difference exceeds 0 by more than `limit` standard errors.
 
-    `rows` is one row, or a table. Both have the columns `<difference>_mean` and `<difference>_sem`.
+    `rows`, one row or a table, has the columns `<difference>_mean` and `<difference>_sem`.
     """
     return getattr(rows, f"{difference}_mean") > limit * getattr(rows, f"{difference}_sem")
 
 
 def below(rows, difference: str, limit: float):
-    """Return, for each row, whether a difference is below 0 by more than `limit` standard errors (see `above`)."""
+    """Return, for each row, whether a difference is below 0 by more than `limit` standard errors."""
     return getattr(rows, f"{difference}_mean") < -limit * getattr(rows, f"{difference}_sem")
 
 
 def at_joint_level(rows):
-    """Return the rows, one per test, with a column `level`: 5 % divided by the number of tests (Bonferroni)."""
+    """Return rows of tests with a column `level`: 5 % divided by the number of rows (Bonferroni)."""
     return rows.assign(level=LEVEL / max(1, len(rows)))
 
 
 def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
-    """Return evidence from Kolmogorov-Smirnov (KS) tests of a posterior: the results and what the tests can detect.
+    """Return evidence from Kolmogorov-Smirnov (KS) tests of a posterior: results, and what the tests can detect.
 
-    Args:
-        rows: table with `ks`, `p_value`, `n_trials` and `level`. All rows have the same `n_trials` and `level`.
-        what: the posterior, in words.
-        where: what the rows have in common, in words.
+    All rows must have the same `n_trials` and `level`. The texts `what` and `where` name the posterior and the rows.
     """
     suffix, level, trials = f", {where}" if where else "", float(rows.level.max()), int(rows.n_trials.min())
     return {
@@ -62,12 +59,7 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def errors_allowed(limit: float, comparisons: int) -> str:
-    """Return a limit in words, with the chance that a normal estimate of a zero difference exceeds the limit.
-
-    Args:
-        limit: the limit, in standard errors.
-        comparisons: number of one-sided comparisons with the limit. The joint chance is Bonferroni's bound.
-    """
+    """Return, as text, a limit and the chance that a normal estimate of a zero difference exceeds the limit."""
     from scipy.special import ndtr
 
     chance = ndtr(-limit)
@@ -80,9 +72,7 @@ def errors_allowed(limit: float, comparisons: int) -> str:
 def joint_limit(comparisons: int, sides: int = 1) -> tuple[float, str]:
     """Return a limit in standard errors for tests with the joint level `LEVEL`, as a number and in words.
 
-    Args:
-        comparisons: number of differences that are compared with the limit.
-        sides: 1 if only one direction counts, else 2.
+    `sides` is 1 if only one direction counts, else 2.
     """
     limit = critical_value(max(1, comparisons), 2 * LEVEL / sides)
     sided = "one-sided" if sides == 1 else "two-sided"

@@ -1,4 +1,4 @@
-"""Meanings of columns and settings that several studies share, and functions that look up the meaning of a name."""
+"""Meanings of columns and settings that several studies share."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -121,13 +121,13 @@ LABELS = {
 
 
 class Meaning(NamedTuple):
-    """The meaning of a column or setting, and its unit ("" for names, truth values and plain numbers)."""
+    """The meaning of a column or setting, and its unit, which is "" for names, truth values and plain numbers."""
 
     text: str
     unit: str
 
     def label(self, name: str) -> str:
-        """Return an axis label with the unit: the label of `name` in LABELS, else the meaning up to a ";" or ":"."""
+        """Return an axis label with the unit, from LABELS or else from the start of the meaning."""
         text = LABELS.get(name) or re.sub(r" \([^)]*\)", "", re.split(r"[;:]", self.text)[0])
         text = re.sub(r"`(\w+)`", lambda match: match[1].removesuffix("_mean").replace("_", " "), text)
         return f"{text} [{self.unit}]" if self.unit else text
@@ -136,8 +136,8 @@ class Meaning(NamedTuple):
 def of_column(study: Study, table: str, column: str) -> Meaning | None:
     """Return the meaning of a column of one of a study's tables, or None if it has no meaning.
 
-    The first meaning found counts: in the table's entry in TABLES, as the setting of that name, in the study's other
-    tables, or in `COLUMNS`. A column `<x>_sem` is the standard error of `<x>_mean` or of `<x>`.
+    The meaning is looked up in the table's entry in TABLES, the study's settings, the other tables' entries and
+    `COLUMNS`, in this order. A column `<x>_sem` is the standard error of `<x>_mean` or of `<x>`.
     """
     tables: dict[str, dict[str, str]] = getattr(study.module(), "TABLES", {})
     places = (tables.get(table, {}), study.schema.fields, *tables.values(), COLUMNS)

@@ -1,4 +1,4 @@
-"""Support for studies of all mechanisms. New mechanisms take part automatically. One that fails stops no other."""
+"""Support for studies of all mechanisms, in which new mechanisms take part automatically."""
 
 import contextlib
 import sys
@@ -12,11 +12,7 @@ from privpost.privacy.ledger.gate import BudgetExceeded
 
 @dataclass(frozen=True)
 class Discovered(Setting):
-    """A setting whose value is `all`, a list of names that `known` returns, or `none` (if allowed).
-
-    The normal form is the sorted list of names. With `all`, a new mechanism extends this list, and so the study is
-    computed again.
-    """
+    """A setting that selects mechanisms: `all`, a list of names that `known` returns, or `none` if allowed."""
 
     known: Callable[[], set[str]]
     none: bool = field(default=False, kw_only=True)
@@ -26,6 +22,7 @@ class Discovered(Setting):
 
     def checked(self, value: Any) -> list[str]:
         known = self.known()
+        # With `all`, a new mechanism changes the value, and so the study is computed again.
         if value == "all":
             return sorted(known)
         if self.none and value in ("none", []):
@@ -39,11 +36,11 @@ class Discovered(Setting):
 
 
 class Failed(set[str]):
-    """Names of the methods that failed in a study. The study lacks only their rows and prints why on standard error."""
+    """Names of the methods that failed in a study and have no rows."""
 
     @contextlib.contextmanager
     def alone(self, method: str) -> Iterator[None]:
-        """Run one method's part of a study. An error ends only this part, but an exceeded budget ends the study."""
+        """Run one method's part of a study, and report any error except BudgetExceeded instead of raising it."""
         try:
             yield
         except BudgetExceeded:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def results(study: str) -> "dict[str, DataFrame]":
     """Return a study's published tables by name, each with the meanings of its columns in `attrs["meanings"]`.
 
-    Call the function inside a checkout. It raises SettingError for an unknown study and for a table that was altered by
+    Call the function inside a checkout. It raises SettingError for an unknown study or a table that was altered by
     hand, and FileNotFoundError for a missing table.
 
     >>> import privpost

@@ -1,4 +1,4 @@
-"""Tests of calibration for the claims of several studies: KS and the sum of z², with the power of these tests."""
+"""Tests of calibration for the claims of several studies: KS, and the sum of z²."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ BOTH = (
 
 
 def tested(rows):
-    """Return rows with columns `level` (KS), `z2_level` and `rejected` (by either). Each kind of test has 2.5 %."""
+    """Return rows with the levels of their KS and z² tests, and whether one of the two tests rejects."""
     tests = len(rows[_keys(rows)].drop_duplicates())
     level, z2_level = (LEVEL / 2 / max(1, count) for count in (len(rows), tests))
     rejected = (rows.p_value < level) | (rows.z2_p < z2_level)
@@ -28,11 +28,8 @@ def tested(rows):
 
 
 def from_prior(table):
-    """Return the rows whose true parameters pass a test of z² against the prior, at 5 % over all sets of parameters.
-
-    By chance a set of true values may be spread too widely or too narrowly. A posterior close to the prior then looks
-    miscalibrated, although it is calibrated.
-    """
+    """Return the rows whose true parameters pass the z² test against their prior, at a joint 5 %."""
+    # By chance true parameters may be too spread out. A posterior close to the prior then looks miscalibrated.
     if "prior_p" not in table:
         return table
     draws = table[[name for name in ("variant", "model", "n", "z2_of") if name in table]].drop_duplicates()
@@ -40,11 +37,7 @@ def from_prior(table):
 
 
 def sound(table, method: str, keys: list[str]):
-    """Return `tested` rows of a method at points where the non-private posterior passes both tests (KS and z²).
-
-    `keys` are the columns that identify a point. A point is left out if the non-private posterior fails (at 5 % over
-    all points) or the point's rows fail `from_prior`, since the draws of θ at this point are then in doubt.
-    """
+    """Return `tested` rows of a method at points where the non-private posterior passes both tests."""
     table = from_prior(table)
     control = tested(table[table.method == "non_private"])
     passed = control[~control.rejected].set_index(keys).index
@@ -55,10 +48,8 @@ def sound(table, method: str, keys: list[str]):
 def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
     """Return evidence from both tests of a posterior (KS and z²): the results, and what the tests can detect.
 
-    Args:
-        rows: a result of `tested`. All rows have the same number of trials.
-        what: the posterior, in words.
-        where: what the rows have in common, in words.
+    `rows` are `tested` and have the same number of trials. The texts `what` and `where` name the posterior and the
+    rows.
     """
     suffix = f", {where}" if where else ""
     tests = rows.drop_duplicates(_keys(rows))
@@ -82,7 +73,7 @@ def evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def power(rows) -> Part:
-    """Return a text on the smallest errors of a standard deviation that each z² test of `tested` rows detects."""
+    """Return, as text, the smallest relative errors of a posterior's standard deviation that every z² test detects."""
     if rows.empty:
         return word("seen", "no test counts")
     least = _least(rows)
@@ -96,7 +87,7 @@ def power(rows) -> Part:
 
 
 def _of_prior(tests):
-    """Return for each test whether the posterior is as wide as the prior (False if the table lacks `sd_of_prior`)."""
+    """Return, for each test, whether the posterior is as wide as the prior."""
     return tests.get("sd_of_prior", 0 * tests.z2) >= OF_PRIOR
 
 

@@ -1,4 +1,4 @@
-"""Base classes of the benchmark's tasks and methods. All arrays are batches: releases (k, q), θ (k, p)."""
+"""Base classes of the benchmark's tasks and methods, for batches of releases (k, q) and of parameters θ (k, p)."""
 
 import time
 from abc import ABC, abstractmethod
@@ -9,29 +9,23 @@ import numpy as np
 
 from privpost.privacy.accounting.costs import Cost
 
-# Powers r by the mechanism's method id. The noise has the log-density −|x/scale|^r / r, up to a constant.
+# Power r by the mechanism's method id. The noise x has the log-density −|x/scale|^r / r, up to a constant.
 POWERS = {"laplace": 1, "geometric": 1, "gaussian": 2, "discrete_gaussian": 2}
 
 
 class Refused(Exception):
-    """A method cannot serve a task. The text of the exception is the reason, in one line."""
+    """Raised if a method cannot serve a task. The text gives the reason in one line."""
 
 
 class Inferred(NamedTuple):
-    """What a method infers from k releases.
-
-    Attributes:
-        draws: draws of θ, shape (k, chains, draws, p).
-        effective: effective sample sizes, shape (k,), if the method knows them. If None, they are estimated from
-            several chains. The draws of a single chain count as independent.
-    """
+    """Draws (k, chains, draws, p) of θ given k releases, and their effective sample sizes (k,), or None if unknown."""
 
     draws: np.ndarray
     effective: np.ndarray | None = None
 
 
 class Budget(NamedTuple):
-    """Chains per release, draws per chain, and burn-in steps per chain. Methods without chains give `total` draws."""
+    """Numbers of chains per release, draws per chain, and burn-in steps per chain."""
 
     chains: int
     draws: int
@@ -39,38 +33,37 @@ class Budget(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Number of draws of all chains together."""
+        """Number of draws of all chains together, which is also the number of draws of a method without chains."""
         return self.chains * self.draws
 
 
 class Records(NamedTuple):
-    """What each record adds to the released coordinates (k, n, q), and to the sufficient statistics (k, n, d)."""
+    """Contributions of each record to the released coordinates (k, n, q) and to the sufficient statistics (k, n, d)."""
 
     released: np.ndarray
     statistics: np.ndarray
 
 
-# Function (draws, rng) that draws from the posterior given one release. It draws θ, or counts that determine θ's law.
+# Function of the number of draws and a generator. It draws θ, or counts that determine the law of θ, given a release.
 Draw = Callable[[int, np.random.Generator], np.ndarray]
 
 
 class Task(ABC):
     """A release with its model, its prior and its reference posterior.
 
-    A subclass has to define `data` and `laws`. Everything else is optional. A method refuses a task that lacks what the
-    method needs.
+    A subclass defines `data` and `laws`, and can define the other functions.
 
     Attributes:
         name: the task's name in the tables.
-        n: number of records. It is public unless `neighbours` is "add or remove one".
+        n: number of records, which is public unless `neighbours` is "add or remove one".
         model: the model of the records, with its prior.
         mechanism: the mechanism, with the `sensitivity` and `cost()` of one release.
         budget: the budget that the mechanism is calibrated to.
         size: number p of parameters.
-        saved: CPU seconds that calls of `reference` saved because an earlier call had prepared the same releases.
+        saved: CPU seconds that calls of `reference` saved by reuse of earlier preparations.
 
     Class attributes:
-        kind: how the reference is computed: "exact", by a sum or by quadrature, or "gold", by a chain.
+        kind: "exact" if the reference is a sum or a quadrature, and "gold" if it is a chain.
     """
 
     name: str
@@ -85,7 +78,7 @@ class Task(ABC):
 
     @property
     def neighbours(self) -> str:
-        """Relation between data sets that the mechanism's guarantee is about."""
+        """Relation between neighbouring data sets in the mechanism's guarantee."""
         return self.mechanism.neighbours
 
     @property
@@ -95,14 +88,14 @@ class Task(ABC):
 
     @property
     def power(self) -> int:
-        """Power r of additive noise with the log-density −|x/scale|^r / r, up to a constant: 1 or 2."""
+        """Power r, 1 or 2, of additive noise x with the log-density −|x/scale|^r / r, up to a constant."""
         if self.noise not in POWERS:
             raise Refused("its release is no sum with noise on it")
         return POWERS[self.noise]
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on each released coordinate: b of Laplace noise, σ of Gaussian noise."""
+        """Scale of the noise on each released coordinate, which is b of Laplace noise and σ of Gaussian noise."""
         return float(np.max(self.mechanism.scale if self.power == 1 else self.mechanism.sigma))
 
     @property
@@ -126,12 +119,12 @@ class Task(ABC):
         return self.model.sample(self.model.prior, rng, size).reshape(size, -1)
 
     def log_prior(self, theta) -> np.ndarray:
-        """Log-density (points,) of the prior at values of θ, for tasks with one parameter."""
+        """Log-density (points,) of the prior at values of θ (points,), for tasks with one parameter."""
         return self.model.log_density(theta, self.model.prior)
 
     @abstractmethod
     def data(self, theta, rng) -> np.ndarray:
-        """Simulated statistics (k, d) of n records for each θ (k, p), in the form that `mechanism` takes."""
+        """Simulated statistics (k, d) of n records for each θ (k, p), as the mechanism takes them."""
 
     def simulate(self, theta, rng) -> np.ndarray:
         """Simulated noiseless coordinates (k, q) of n records for each θ (k, p)."""
@@ -147,7 +140,7 @@ class Task(ABC):
         return theta.reshape(*np.shape(statistics)[:-1], self.size)
 
     def naive(self, releases, size: int, rng) -> np.ndarray:
-        """Draws (k, size, p) from the conjugate posteriors that take releases (k, q) for noiseless statistics."""
+        """Draws (k, size, p) from conjugate posteriors that take the releases (k, q) for noiseless statistics."""
         drawn = self.model.sample(self.mechanism.naive_posterior(releases), rng, size)
         return drawn.reshape(size, len(releases), self.size).transpose(1, 0, 2)
 
@@ -157,7 +150,7 @@ class Task(ABC):
 
     @abstractmethod
     def laws(self, releases) -> Sequence[Draw]:
-        """One function per release (k, q) that draws from the release's exact posterior. `laws` does all other work."""
+        """Functions that draw from the exact posterior, one for each of the releases (k, q)."""
 
     def reference(self, releases, draws: int, rng) -> np.ndarray:
         """Independent draws (k, draws, p) from the exact posterior of each release (k, q)."""

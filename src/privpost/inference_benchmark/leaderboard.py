@@ -1,4 +1,4 @@
-"""The leaderboard: a row for each method, which summarises all points of the benchmark (task, noise, n and ε)."""
+"""The leaderboard, whose rows summarise the scores of each method over all tasks, noises, n and ε."""
 
 from collections.abc import Iterator
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from privpost.evaluation.calibration import LEVEL
 
-# Exact draws, which are the best possible, come first. The baselines come last.
+# Exact draws come first, since no method can be better. Baselines come last.
 TOP, FLOOR = ("exact",), ("naive", "prior")
 POINT = ["task", "noise", "n", "epsilon"]
-# Accuracy from which on the classifier tells laws apart: 0.5 plus ten standard errors over 20 releases.
+# Least accuracy of a classifier that tells two laws apart: 0.5 plus ten standard errors over 20 releases.
 TOLD = 0.53
 
 
 def rows(rivals, calibration, refused) -> Iterator[dict]:
-    """Yield one row per method, sorted by the classifier's largest accuracy over all points of the benchmark."""
+    """Yield one row per method, in order of the classifier's largest accuracy over all points of the benchmark."""
     if rivals.empty:
         return
     exact = rivals[rivals.method == "exact"].set_index(POINT).distance
@@ -48,8 +48,8 @@ def pairs(table) -> set[tuple]:
 
 
 def rejected(calibration):
-    """Return for each row of calibration whether z² or ranks reject the method, at a joint level of 5 % over both
-    tests and all rows of the method."""
+    """Return whether the test of z² or the test of ranks rejects the method, for each row of the calibration."""
+    # The joint level is 5 % over both tests and all rows of a method.
     level = LEVEL / (2 * calibration.groupby("method").task.transform("size"))
     return np.minimum(calibration.z2_p, calibration.rank_p) < level
 

@@ -1,4 +1,4 @@
-"""Scores of draws, against the exact posterior and against the true parameters."""
+"""Scores that compare draws with the exact posterior or with the true parameters."""
 
 import math
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ import numpy as np
 from privpost.evaluation.diagnostics import bulk_sizes
 from privpost.evaluation.spread import z_squares
 
-# All scores but `z2` and `ess` compare draws with the exact posterior. `z2` compares them with the true parameters.
+# `z2` compares draws with the true parameters. All other scores but `ess` compare draws with the exact posterior.
 SCORES = ("distance", "mean_error", "sd_error", "c2st", "mmd2", "z2", "ess")
 # Number of random directions of slices, in addition to the axes.
 DIRECTIONS = 20
 # Probabilities of the compared quantiles.
 LEVELS = (np.arange(400) + 0.5) / 400
-# Folds of the classifier's cross-validation, and positions of its hinge features, in standard deviations.
+# Number of folds of the classifier's cross-validation, and positions of hinge features in standard deviations.
 FOLDS = 5
 KINKS = (-2, -1, 0, 1, 2)
-# Number of draws of either law that MMD² uses, as its time grows with the square of this number.
+# Number of draws of each law that MMD² uses. The time grows with the square of this number.
 KERNEL_DRAWS = 400
-# Number of releases with an MMD². It is computed only for several parameters: for one, the sliced distance suffices.
+# Number of releases with an MMD². For a single parameter, the sliced distance suffices.
 FEW = 5
 
 
 class Reference(NamedTuple):
-    """A release's exact posterior: draws (draws, p), mean (p,), sd (p,), and quantiles (levels, directions)."""
+    """Draws (draws, p) from an exact posterior with their mean (p,), sd (p,) and quantiles (levels, directions)."""
 
     draws: np.ndarray
     mean: np.ndarray
@@ -35,12 +35,12 @@ class Reference(NamedTuple):
 
     @classmethod
     def of(cls, draws) -> "Reference":
-        """Return the reference that consists of draws (draws, p) and their summaries."""
+        """Return the reference with the given draws (draws, p)."""
         empty = cls(draws, draws.mean(axis=0), draws.std(axis=0), np.empty(0))
         return empty._replace(slices=empty.quantiles(draws))
 
     def standard(self, draws) -> np.ndarray:
-        """Draws (draws, p), standardised by the reference's mean and sd."""
+        """Draws (draws, p) after standardisation by the reference's mean and sd."""
         return (draws - self.mean) / self.sd
 
     def quantiles(self, draws) -> np.ndarray:
@@ -52,7 +52,7 @@ class Reference(NamedTuple):
 
 
 def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
-    """Return the scores (releases, scores) of inferred draws, given references and true parameters (releases, p)."""
+    """Return scores (releases, scores) of inferred draws, given references and true parameters θ (releases, p)."""
     scores = np.full((len(references), len(SCORES)), np.nan)
     finite, sizes = _finite(inferred.draws), effective(inferred)
     for k, (chains, exact) in enumerate(zip(inferred.draws, references, strict=True)):
@@ -75,8 +75,8 @@ def score(inferred, references: Sequence[Reference], theta, rng) -> np.ndarray:
 def ranks(draws, effective: float, theta, rng) -> np.ndarray:
     """Return ranks (p,) in [0, 1] of the true parameters (p,) among draws (draws, p).
 
-    Ranks are uniform if draws have the posterior's law. Draws are thinned to their effective number, as dependent draws
-    spread ranks too far (Talts et al. 2018). Ranks are randomised between neighbouring draws and among equal draws.
+    If draws have the posterior's law, ranks are uniform. Draws are thinned to their effective sample size, since
+    dependent draws spread ranks too far (Talts et al. 2018). Ranks between neighbouring draws are random.
     """
     thinned = draws[:: math.ceil(len(draws) / np.clip(effective, 1, len(draws)))]
     below, equal = (thinned < theta).sum(axis=0), (thinned == theta).sum(axis=0)
@@ -84,11 +84,10 @@ def ranks(draws, effective: float, theta, rng) -> np.ndarray:
 
 
 def c2st(first, second, rng) -> float:
-    """Return the accuracy of a classifier that tells draws (draws, p) of two laws apart. A guess has accuracy 0.5.
+    """Return the accuracy of a classifier that tells draws (draws, p) of two laws apart.
 
     The draws must be standardised by one of the laws. The classifier is a cross-validated least-squares fit on
-    coordinates, products of coordinates, and hinges (Lopez-Paz and Oquab 2017). It uses equally many draws of each law.
-    The accuracy carries little information for a hundred draws or fewer.
+    coordinates, products of coordinates, and hinges (Lopez-Paz and Oquab 2017). A hundred draws are too few for it.
     """
     size = min(len(first), len(second))
     pooled = np.concatenate([draws[rng.permutation(len(draws))[:size]] for draws in (first, second)])
@@ -108,7 +107,7 @@ def c2st(first, second, rng) -> float:
 
 
 def mmd2(first, second, rng) -> float:
-    """Return an unbiased estimate of the squared maximum mean discrepancy of two laws, from draws (draws, p) of each.
+    """Return an unbiased estimate of the squared maximum mean discrepancy of two laws, given draws (draws, p).
 
     The kernel is exp(−d²/m), where m is the median of the squared distances d² (Gretton et al. 2012).
     """
@@ -122,7 +121,7 @@ def mmd2(first, second, rng) -> float:
 
 
 def all_ranks(inferred, theta, rng) -> np.ndarray:
-    """Return `ranks` (releases, p) of the true parameters (releases, p), nan if a release has non-finite draws."""
+    """Return `ranks` (releases, p) of the true parameters (releases, p), or nan for draws that are not finite."""
     found, sizes = np.full(theta.shape, np.nan), effective(inferred)
     for k in np.flatnonzero(_finite(inferred.draws)):
         found[k] = ranks(inferred.draws[k].reshape(-1, theta.shape[1]), sizes[k], theta[k], rng)
@@ -134,7 +133,8 @@ def _finite(draws) -> np.ndarray:
 
 
 def effective(inferred) -> np.ndarray:
-    """Return the effective sample size (releases,) of draws: the method's value, or an estimate from the chains."""
+    """Return effective sample sizes (releases,), which the method knows or which are estimated from several chains."""
+    # Draws of a single chain count as independent.
     draws, finite = inferred.draws, _finite(inferred.draws)
     if inferred.effective is not None:
         return inferred.effective

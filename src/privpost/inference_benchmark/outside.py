@@ -1,7 +1,4 @@
-"""Methods and tasks from outside this package: in a user's file or in an installed package, or draws in files.
-
-No study runs outside methods or tasks, so that a study's tables are the same wherever they are built.
-"""
+"""Methods and tasks from outside this package, in a user's file or in an installed package, and draws in files."""
 
 import dataclasses
 import gzip
@@ -24,7 +21,7 @@ from privpost.lab.schema import SettingError, suggest
 
 # Entry-point group in which a package names its methods: `[project.entry-points."privpost.methods"]`.
 GROUP = "privpost.methods"
-# Subfolder with draws of methods in files: draws/<method>/<task>/<release>.csv.
+# Folder with files of draws: draws/<method>/<task>/<release>.csv.
 DRAWS = "draws"
 # Number of draws from each exact posterior.
 REFERENCE = 10_000
@@ -34,9 +31,8 @@ class Method(NamedTuple):
     """A method with its name.
 
     Attributes:
-        infer: the method's function.
-        packages: `PACKAGES` of the method's file. The versions of these packages are stored with the scores.
-        timed: whether the measured seconds are those of inference. It is False if draws are read from files.
+        packages: packages whose versions are stored with the scores.
+        timed: whether the time of inference can be measured. It is False if draws are read from files.
     """
 
     name: str
@@ -46,7 +42,7 @@ class Method(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A task with one of its possible mechanisms. `label` names this pair."""
+    """A task with one of its mechanisms, where `label` names the pair."""
 
     label: str
     name: str
@@ -55,7 +51,7 @@ class Entry(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """Settings of all tasks: ε, number of fixed releases per task, number of a method's draws per release, and seed."""
+    """Settings of all tasks: ε, number of releases per task, number of a method's draws per release, and seed."""
 
     epsilon: float = 1.0
     releases: int = 5
@@ -64,16 +60,12 @@ class Setting(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        """Four chains with `draws` draws in all. Burn-in is as long as one chain's draws."""
+        """Budget of four chains with `draws` draws in all, and as many burn-in steps as draws in each chain."""
         return Budget(4, self.draws // 4, self.draws // 4)
 
 
 def method(source: str) -> Method:
-    """Return a method, given the path of a Python file, or given a name in this package or in an installed package.
-
-    Raises:
-        SettingError: there is no such name or file, or the file has no `infer`.
-    """
+    """Return the method of a name or in a Python file. Raise SettingError if there is no method."""
     if source in methods.names():
         return _of(source, methods.method(source))
     if source in optional.names():
@@ -97,7 +89,7 @@ def _of(name: str, infer: methods.Infer) -> Method:
 
 
 def entries(chosen: str = "") -> list[Entry]:
-    """Return the tasks in a comma-separated list of labels and files, or all tasks of this package if it is empty.
+    """Return the tasks in a comma-separated list of labels and files. Without a list, return all tasks of this package.
 
     Raises:
         SettingError: there is no such task or file, or the file has no `TASKS`.
@@ -134,7 +126,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _or_told(what: str, call: Callable[[], Any]) -> Any:
-    """Return the result of a call of a user's code. Its errors are raised as a SettingError with one line of text."""
+    """Return the result of a call of a user's code, and turn any error into a SettingError."""
     try:
         return call()
     except Exception as error:
@@ -142,7 +134,7 @@ def _or_told(what: str, call: Callable[[], Any]) -> Any:
 
 
 def case(entry: Entry, setting: Setting) -> scoring.Case:
-    """Return a task with its releases and their exact posteriors. Raises SettingError if the task's code fails."""
+    """Return a task with its releases and their exact posteriors. Raise SettingError if the task's code fails."""
     return _or_told(f"task {entry.label}", partial(_case, entry, setting))
 
 
@@ -152,12 +144,12 @@ def _case(entry: Entry, setting: Setting) -> scoring.Case:
 
 
 def parameters(size: int) -> list[str]:
-    """Return the names of θ's coordinates in files."""
+    """Return the names of the parameters in files."""
     return [f"theta_{i}" for i in range(1, size + 1)]
 
 
 def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
-    """Return the public facts of a task: model, prior, mechanism, guarantee, and how the reference is computed."""
+    """Return the public facts of a task, which are its model, mechanism, guarantee and reference."""
     try:
         scale = task.scale
     except Refused:
@@ -185,7 +177,7 @@ def describe(entry: Entry, task, setting: Setting) -> dict[str, Any]:
 
 
 def _told(what, *without: str) -> dict[str, Any]:
-    """Return a model's or mechanism's name, first paragraph of its docstring, and fields except those in `without`."""
+    """Return the name, description and fields of a model or mechanism. Fields in `without` are left out."""
     fields = dataclasses.asdict(what) if dataclasses.is_dataclass(what) and not isinstance(what, type) else {}
     kept = {key: value for key, value in fields.items() if key not in without}
     return {"name": type(what).__name__, "says": _says(what), **kept}
@@ -196,7 +188,7 @@ def _says(what) -> str:
 
 
 def export(entry: Entry, case: scoring.Case, setting: Setting, folder: Path) -> None:
-    """Write `task.json`, `releases.csv` and `reference.csv.gz` of a task into a folder."""
+    """Write the files `task.json`, `releases.csv` and `reference.csv.gz` of a task into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     told = json.dumps(describe(entry, case.task, setting), indent=1, default=_plain, ensure_ascii=False)
     (folder / "task.json").write_text(told + "\n", encoding="utf-8")
@@ -218,11 +210,7 @@ def _lines(names: Sequence[str], rows, form: str = "%.17g") -> str:
 
 
 def read_setting(folder: Path, entry: Entry) -> Setting:
-    """Return the setting with which a task was exported.
-
-    Raises:
-        SettingError: the task was not exported, or the exported `task.json` does not have the setting.
-    """
+    """Return the setting with which a task was exported. Raise SettingError if `task.json` is missing or damaged."""
     path = folder / entry.label / "task.json"
     try:
         told = json.loads(path.read_text(encoding="utf-8"))
@@ -232,7 +220,7 @@ def read_setting(folder: Path, entry: Entry) -> Setting:
 
 
 def check_releases(folder: Path, entry: Entry, case: scoring.Case) -> None:
-    """Raise SettingError unless the files in a folder have the same releases as a case."""
+    """Raise SettingError unless the exported releases of a task equal the releases of a case."""
     path = folder / entry.label / "releases.csv"
     try:
         _, values = _read(path)
@@ -249,7 +237,7 @@ def drawn(folder: Path, entry: Entry) -> list[Method]:
 
 
 def _from_files(place: Path, task, releases, rng, budget) -> Inferred:
-    """Read <release>.csv for each release. Columns: `chain` if there are several chains, then the coordinates of θ."""
+    """Return the draws in the files <release>.csv of a folder, one file for each release."""
     draws = [_chains(place / f"{i}.csv", parameters(task.size)) for i in range(1, len(releases) + 1)]
     if len({part.shape for part in draws}) > 1:
         raise ValueError("its files have different numbers of chains or draws")
@@ -271,7 +259,7 @@ def _chains(path: Path, wanted: list[str]) -> np.ndarray:
 
 
 def _read(path: Path) -> tuple[list[str], np.ndarray]:
-    """Return the names of a CSV file's columns, without quotes, and its rows."""
+    """Return the names of the columns and the rows of a CSV file."""
     head, *lines = path.read_text(encoding="utf-8").splitlines() or [""]
     names = [name.strip().strip('"') for name in head.split(",")]
     # Empty cells and NA become nan.

@@ -1,4 +1,4 @@
-"""Exact posteriors given a release, by sums and integrals, without chains or normal approximations."""
+"""Exact posteriors given a release, computed by sums and integrals."""
 
 import itertools
 import math
@@ -11,25 +11,24 @@ from scipy.special import betaln, gammaln
 from privpost.samplers.noise_aware import regression_quadrature as moments_of
 from privpost.samplers.noise_aware.quadrature import Posterior, parameter_edges, power, redacted_likelihood
 
-# Number of cells of θ over the prior's mass, evenly spaced in the parameter's coordinate.
+# Number of cells of θ, which are evenly spaced in the parameter's coordinate over the prior's mass.
 CELLS = 600
 # Largest n of each network at which the sum over counts is feasible.
 LARGEST = {"naive_bayes": 200, "collider": 100, "three_parents": 8}
-# For sums of whole numbers with characteristic function φⁿ: number of coarse frequencies at which |φ|ⁿ is bounded,
+# A sum of n whole numbers has the characteristic function φⁿ. Number of coarse frequencies at which |φ|ⁿ is bounded.
 _COARSE = 513
-# value of |φ|ⁿ that is neglected,
+# Value of |φ|ⁿ that is neglected.
 _NOTHING = 1e-20
-# and number of frequencies in a block.
+# Number of frequencies in a block.
 _BLOCK = 256
 # Number of grid nodes in each dimension of second moments, and number of draws from the prior that locate the grid.
 _NODES, _STARTS = 20, 2000
 
 
 def redacted(mechanism, releases) -> Posterior:
-    """Return the posteriors of θ given redacted sums (k,) with Laplace noise, in cells of θ.
+    """Return the posteriors of θ given redacted sums (k,) with Laplace noise, as masses of cells of θ.
 
-    The law of the sum of n records is exact. For records on a lattice, it is computed from the n-th power of the
-    discrete Fourier transform of a record's law. For other records, it is computed by Fourier inversion.
+    The law of the sum of n records comes from the n-th power of the Fourier transform of a record's law.
     """
     family, n, scale = mechanism.model.family, mechanism.n, float(mechanism.scale)
     interval = float(mechanism.model.low), float(mechanism.model.high)
@@ -45,10 +44,8 @@ def redacted(mechanism, releases) -> Posterior:
 
 
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Return the density p(y | θ), shape (k, θ), of releases y that are sums of whole numbers with Laplace noise.
-
-    The sum over the lattice becomes a sum over frequencies (Parseval). Frequencies of negligible weight are left out.
-    """
+    """Return the densities p(y | θ), shape (k, θ), of sums y of whole numbers with Laplace noise."""
+    # The sum over the lattice becomes a sum over frequencies (Parseval). Frequencies of negligible weight are left out.
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
     size = 2 ** int(np.ceil(np.log2(largest + 1)))
@@ -76,10 +73,8 @@ def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndar
 
 
 def second_moments(model, moments, n: int, noise):
-    """Return a function that draws second moments (draws, 2, 2) of one feature and label given noisy moments (3,).
-
-    Draws are independent and exact, by rejection sampling from a law that is uniform in each cell of a grid.
-    """
+    """Return a function that draws second moments (draws, 2, 2) of a feature and a label given noisy moments (3,)."""
+    # Rejection sampling with proposals that are uniform in each cell of a grid gives independent, exact draws.
     given = model, moments, n, noise
     low, high = moments_of._box(*given, _STARTS, np.random.default_rng(0))
     for _ in range(3):
@@ -111,28 +106,27 @@ def second_moments(model, moments, n: int, noise):
 
 
 def counts(model, n: int, scale: float, releases) -> list:
-    """Return a function for each of the releases (k, 2m), which draws the network's counts (draws, 2m) given it.
+    """Return functions that draw a network's counts (draws, 2m), one for each of the releases (k, 2m).
 
-    Counts of nodes with children may be nan if they are not released.
-
-    The posterior is a sum over contingency tables of the nodes with children. Given such a table, the counts of ones
-    of the other nodes (leaves) are independent. Each has a beta-binomial law times the noise's density. A table's
-    weight is the product of its prior, its noise density and the normalising sums of the leaves' laws.
+    A count of a node with children can be nan, which means that it is not released. The posterior is a sum over
+    contingency tables of the nodes with children. Given a table, the counts of leaves, which are the other nodes, are
+    independent with a beta-binomial law times the noise's density. A table's weight is the product of its prior, its
+    noise density and the normalising sums of the leaves' laws.
     """
     inner = _inner(model, n)
     return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
 
 
 class _Inner(NamedTuple):
-    """All contingency tables of n records by the nodes with children: ln p up to a constant, and counts (tables, 2m).
+    """All contingency tables of n records by the nodes with children. The other nodes are leaves."""
 
-    `leaves` has the indices of the parameters of nodes without children. A table fixes only the numbers of records that
-    concern these parameters, `sizes` (tables, leaves).
-    """
-
+    # Log-probability (tables,) of each table under the prior, up to a constant.
     log_prior: np.ndarray
+    # Counts (tables, 2m) of each table, which are 0 for leaves.
     counts: np.ndarray
+    # Indices of the parameters of leaves.
     leaves: np.ndarray
+    # Numbers (tables, leaves) of records that concern the parameters of leaves.
     sizes: np.ndarray
 
 
@@ -155,11 +149,9 @@ def _inner(model, n: int) -> _Inner:
 
 
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
-    """Return the tables' weights, and for each leaf's parameter its place, its totals, and its distributions by total.
-
-    One increasing array has the distribution functions of all totals, n + 1 values each. Each function is raised by 1
-    over the function before, so one search serves all totals.
-    """
+    """Return the weights of all tables and, for each parameter of a leaf, its place, totals and distributions."""
+    # One increasing array has the distribution functions of all totals, with n + 1 values each. Each function is raised
+    # by 1 over the previous function, so that one search serves all totals.
     ones = np.arange(n + 1.0)
     log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
     given = np.delete(np.arange(len(release)), np.append(2 * inner.leaves, 2 * inner.leaves + 1))
@@ -189,7 +181,7 @@ def _drawn_counts(weight, leaves, counts, draws: int, rng) -> np.ndarray:
 
 
 def _log_beta_binomial(model, ones, total) -> np.ndarray:
-    """Return the log-probability of `ones` under the beta-binomial law of `total` records, −inf if ones > total."""
+    """Return the log-probability of a number of ones among `total` records under the beta-binomial law."""
     alpha, beta, zeros = model.alpha, model.beta, total - ones
     inside = np.where(zeros >= 0, zeros, 0.0)
     value = gammaln(alpha + ones) - gammaln(ones + 1) + gammaln(beta + inside) - gammaln(inside + 1)

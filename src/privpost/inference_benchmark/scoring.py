@@ -1,4 +1,4 @@
-"""Running methods on tasks with fixed releases. If one method fails, the others still run."""
+"""Runs methods on tasks with fixed releases."""
 
 import sysconfig
 import time
@@ -28,12 +28,12 @@ class Case:
 
     @cached_property
     def references(self) -> list[Reference]:
-        """The exact posteriors with their summaries, computed once for all methods."""
+        """The exact posterior of each release with its summaries."""
         return [Reference.of(draws) for draws in self.reference]
 
 
 def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
-    """Return a task with `size` releases. θ is drawn from the prior, and data given θ. The seed fixes everything."""
+    """Return a task with `size` random releases, and `draws` draws from the exact posterior of each release."""
     data, noise, exact = np.random.default_rng(seed).spawn(3)
     theta = task.prior(size, data)
     releases = task.mechanism.perturb(task.data(theta, data), noise)
@@ -41,13 +41,9 @@ def case(task: Task, size: int, draws: int, seed: int = 0) -> Case:
 
 
 class Outcome(NamedTuple):
-    """The outcome of a method on a task.
+    """A method's draws or None, the CPU seconds, a status, and the reason of a refusal or a failure in one line.
 
-    Attributes:
-        inferred: the method's draws, or None if there are no draws.
-        seconds: CPU time in seconds.
-        status: "" if there are draws, "refused" if the method cannot serve the task, "failed" if it ended in an error.
-        reason: reason of a refusal or a failure, in one line.
+    The status is "" for draws, "refused" if the method cannot serve the task, and "failed" after an error.
     """
 
     inferred: Inferred | None
@@ -57,7 +53,7 @@ class Outcome(NamedTuple):
 
 
 def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
-    """Run a method on releases (k, q) and return its draws (non-finite draws included), or the reason for no draws.
+    """Run a method on releases (k, q) and return its draws or the reason of a failure.
 
     The method fails if it raises an error other than `Refused`, or returns draws of a wrong shape or number.
     """
@@ -81,7 +77,7 @@ def run(infer: Infer, task: Task, releases, rng, budget: Budget) -> Outcome:
 
 
 def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
-    """Return what is wrong with the shape of draws, or "" if nothing is."""
+    """Return what is wrong with the shape of draws, or "" for a right shape."""
     shape = inferred.draws.shape
     if len(shape) != 4 or (shape[0], shape[3]) != (releases, size):
         return f"it gave draws of shape {shape}; the shape must be ({releases}, chains, draws, {size})"
@@ -93,7 +89,7 @@ def _misshapen(inferred: Inferred, releases: int, size: int, total: int) -> str:
 
 
 def in_a_line(error: Exception) -> str:
-    """Return an error's type, its text's first line and, if the error is from a user's file, the last line of code."""
+    """Return one line with an error's type, the first line of its text, and its place in a user's file."""
     libraries = (PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
     own = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(libraries)]
     place = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
@@ -101,12 +97,12 @@ def in_a_line(error: Exception) -> str:
 
 
 def measured(inferred: Inferred, case: Case, rng) -> dict[str, np.ndarray]:
-    """Return every metric of a method's draws by name, shape (k,) for k releases, nan if the draws are not finite."""
+    """Return each metric (k,) of a method's draws for k releases, or nan for draws that are not finite."""
     return dict(zip(SCORES, score(inferred, case.references, case.theta, rng).T, strict=True))
 
 
 def _warm(infer: Infer, task: Task, releases) -> None:
-    """Run a method briefly, once for each task's name, so that it compiles its loops before the timing."""
+    """Run a method briefly, so that its loops are compiled before the timing."""
     if (infer, task.name) not in _WARMED:
         infer(task, releases.copy(), np.random.default_rng(0), Budget(2, 4, 1))
         _WARMED.add((infer, task.name))

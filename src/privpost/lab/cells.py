@@ -1,4 +1,4 @@
-"""The loop that computes all cells, whether they belong to a point, a sweep, a study or a shard (a part of a sweep)."""
+"""Computes and stores cells of a point, a sweep, a study or a shard, which is a part of a sweep."""
 
 import contextlib
 import functools
@@ -31,7 +31,7 @@ class Origin:
         self._of_cell = functools.cache(functools.partial(provenance.of_cell, f"{study.package}.study"))
 
     def of(self, dataset: str | None, used: Iterable[str] = ()) -> dict[str, dict[str, str]]:
-        """Return source digests and versions for a cell on a data set; `used` are the modules in the cell's ledger."""
+        """Return source digests and versions for a cell on a data set. `used` are the modules in the cell's ledger."""
         known = self._of_cell(dataset, tuple(used))
         # A file that was edited meanwhile gets no digest, since nobody knows which version of the file ran.
         source = {
@@ -46,10 +46,9 @@ def compute(
 ) -> Path:
     """Compute a cell, store it and return its path.
 
-    A result that another process stored meanwhile is kept unless `fresh` is set, so that a leftover job cannot replace
-    a newer result. `asked` says what requested the cell: the study's own grid, or a sweep. Raises SettingError if a
-    mechanism, the ledger, a model or a data set refuses a setting, and ValueError if the study does not return a map
-    from names to arrays.
+    A result that another process stored meanwhile is kept unless `fresh` is set. `asked` says what requested the cell:
+    the study's own grid, or a sweep. Raises SettingError if a mechanism, the ledger, a model or a data set refuses a
+    setting, and ValueError if the study does not return a map from names to arrays.
     """
     start = time.perf_counter()
     origin = origin or Origin(study)
@@ -103,7 +102,7 @@ def _is_refusal(error: ValueError) -> bool:
 
 
 def stored(cell: Cell) -> store.Result | None:
-    """Return the stored result of a cell, or None if there is none; rename a damaged file, with a message on stderr."""
+    """Return the stored result of a cell, or None if there is none. A damaged file is renamed, with a message."""
     try:
         return store.read(cell.path, cell.digest)
     except store.CorruptCell as error:
@@ -113,17 +112,14 @@ def stored(cell: Cell) -> store.Result | None:
 
 
 class Stock(NamedTuple):
-    """The cells that the store lacks, and what changed in the code since the stored cells were computed."""
+    """The cells that the store lacks, and for each stored cell the changes of code since it was computed."""
 
     missing: list[Cell]
     behind: dict[str, list[str]]
 
 
 def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
-    """Return which of some cells the store lacks; with `fresh`, all cells count as missing.
-
-    `behind` maps the digest of a stored cell to the files and versions that changed since it was computed.
-    """
+    """Return which cells the store lacks, and what changed in the code of the others. `fresh` ignores the store."""
     origin, missing, behind = Origin(study), [], {}
     for cell in cells:
         try:
@@ -155,7 +151,7 @@ def tell_behind(study: str, stock: Stock, total: int) -> None:
 
 
 def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[list[Cell], dict[str, str]]:
-    """Prepare data; return the cells to compute and, by digest, the reasons why other cells cannot be computed."""
+    """Prepare data. Return the cells to compute, and by digest the reasons why other cells cannot be computed."""
     stock = look(study, cells, fresh=fresh)
     tell_behind(study.name, stock, len(cells))
     failed = _prepare(stock.missing)
@@ -163,20 +159,16 @@ def ready(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> tuple[
 
 
 def compute_each(study: Study, cells: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Prepare data, and compute the cells that the store lacks; return the reason of each failure by digest."""
+    """Prepare data and compute the cells that the store lacks. Return the reason of each failure, by cell digest."""
     waiting, failed = ready(study, cells, fresh=fresh)
     return failed | compute_ready(study, waiting, fresh=fresh, asked=asked)
 
 
 def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False, asked: str = "grid") -> dict[str, str]:
-    """Compute cells whose data are prepared; return the reason of each failure, by the cell's digest.
+    """Compute cells whose data are prepared, and return the reason of each failure, by cell digest.
 
-    After a failure the other cells are computed, unless a result could not be written. Stderr shows the progress, and
-    once each the tracebacks of errors other than refused settings.
-
-    Args:
-        fresh: whether cells that are in the store are computed again.
-        asked: what requested the cells, as in `compute`.
+    After a failure the other cells are computed, unless a result could not be written. Stderr shows the progress and
+    the tracebacks of unexpected errors. `fresh` and `asked` are as in `compute`.
     """
     failed: dict[str, str] = {}
     origin, told, progress = Origin(study), set(), Progress(sys.stderr, "cells")
@@ -204,10 +196,7 @@ def compute_ready(study: Study, waiting: Sequence[Cell], *, fresh: bool = False,
 
 
 def _prepare(missing: Iterable[Cell]) -> dict[str, str]:
-    """Prepare the data sets that cells read; return, by the digests of cells, the reasons why data are not available.
-
-    Data that an older version of the loader prepared are prepared again, since cells record the current loader.
-    """
+    """Prepare the data sets that cells read, and return by cell digest the reasons why data are not available."""
     missing, reasons = list(missing), {}
     for name in sorted({cell.dataset for cell in missing if cell.dataset}):
         from privpost.datasets import catalogue, fetch, prepared

@@ -1,4 +1,4 @@
-"""Claims: statements of papers. Each claim has a function that reads a study's tables and yields checks and numbers.
+"""Claims, which are statements of papers. Each claim has a function that reads tables and yields checks and numbers.
 
 A module of claims declares them one after another:
 
@@ -8,7 +8,7 @@ A module of claims declares them one after another:
         yield check("OPS is ahead at some n <= 10", ...)
         yield number("OPS minus Laplace at n = 1", -0.021, error=0.001)
 
-The function's parameters name the tables that it reads. The paper's document explains checks that fail.
+The function's parameters name the tables that it reads.
 """
 
 import inspect
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from privpost.lab.schema import SettingError
 
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
-# The outcomes of checks on data that replace the paper's own (stand-ins); they decide no verdict.
+# The outcomes of checks on stand-ins, which are data that replace the paper's own. Stand-ins decide no verdict.
 SEEN = ("seen", "not seen")
 # Marks of claims of which all, some or no checks pass. A dagger marks data that stand in for the paper's own.
 MARKS = ("●", "◐", "✖")
@@ -37,7 +37,7 @@ class Part(NamedTuple):
 
 
 def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
-    """State whether one check passes. A claim holds if all its checks on the paper's own data pass.
+    """State whether one check passes. A claim holds if all checks on the paper's own data pass.
 
     `of` is the data set, model or network that the check is about. The scorecard shows an outcome for each `of`.
     """
@@ -45,10 +45,7 @@ def check(name: str, passed: Any, stand_in: Any = False, of: str = "") -> Part:
 
 
 def number(name: str, value: Any, error: Any = None, of: str = "") -> Iterator[Part]:
-    """Give a value as evidence and, if the value is an estimate, its standard error (`yield from number(...)`).
-
-    `of` replaces a long `name` in the name of the standard error.
-    """
+    """Give a value as evidence and, if the value is an estimate, its standard error (`yield from number(...)`)."""
     yield Part("number", name, value)
     if error is not None:
         yield Part("number", f"its standard error, {of or name}", error)
@@ -65,7 +62,7 @@ def word(name: str, value: Any) -> Part:
 
 
 def untestable(reason: str) -> Part:
-    """State why the claim cannot be tested; a function that yields this yields no checks."""
+    """State why the claim cannot be tested. A function that yields this yields no checks."""
     return Part("field", "untestable", reason)
 
 
@@ -88,7 +85,7 @@ class Claim:
         evidence: the numbers that decided the checks, by name.
         variant: the variant of the study that was tested.
         stand_in: whether all data of the claim stand in for the paper's own.
-        seen: `seen` if all checks on stand-ins pass, `not seen` if such a check fails, empty if there are none.
+        seen: `seen` if all checks on stand-ins pass, `not seen` if a check on stand-ins fails, "" without stand-ins.
         by: one of `MARKS` for each data set or model that `check(…, of=…)` names.
         reason: which checks fail, or why the claim cannot be tested; empty if the claim holds.
     """
@@ -113,7 +110,7 @@ class Claim:
 
 
 class Declared(NamedTuple):
-    """A claim as a module declares it, for one of the claim's cases; `score` computes the verdict from tables."""
+    """A claim as a module declares it, for one of the claim's cases."""
 
     id: str
     place: str
@@ -200,8 +197,8 @@ def score(
 ) -> list[Claim]:
     """Return a module's claims with their verdicts. With `partly`, claims whose tables are missing are left out.
 
-    A claim that cannot be scored raises SettingError, which names study, claim and line. If `unscored` is given, the
-    reason is stored in this map under the claim's id instead, and nothing is raised.
+    A claim that cannot be scored raises SettingError, which names study, claim and line. If the map `unscored` is
+    given, the reason is stored there under the claim's id instead.
     """
     scored = []
     for declaration in declared(module):
@@ -227,7 +224,7 @@ def score(
 
 
 def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: str) -> dict[str, str]:
-    """Return `verdict`, `seen` and `reason` from the checks on the paper's data and on stand-ins."""
+    """Return `verdict`, `seen` and `reason` from the checks on the paper's data and the checks on stand-ins."""
     wrong, unseen = ([name for name, passed in checks.items() if not passed] for checks in (judged, seen))
     named = {"fails": wrong, "not seen on stand-ins": unseen}
     reasons = [f"{what}: {'; '.join(names)}" for what, names in named.items() if names]
@@ -238,7 +235,7 @@ def _outcome(judged: Mapping[str, bool], seen: Mapping[str, bool], untestable: s
 
 
 def plain(value: Any) -> Any:
-    """Return a value, or nested maps and lists of values, with Python numbers instead of those of numpy and pandas."""
+    """Return a value or nested maps and lists, with Python numbers instead of those of numpy and pandas."""
     if isinstance(value, Mapping):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

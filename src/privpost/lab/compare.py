@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
         table: `<paper>/<study>/<table>`.
         size: the largest ratio of a difference to its tolerance; None if nothing is published.
         where: which column and row differ most, and by how much.
-        columns: whether other columns are there, or another order; `size` is then of the columns of both tables.
+        columns: whether the columns or their order changed. Then `size` is about the columns of both tables.
     """
 
     table: str
@@ -53,10 +53,7 @@ class Comparison(NamedTuple):
 
 
 def compare(built: Study) -> list[Comparison]:
-    """Return, for each built table of a study, how it differs from the published table.
-
-    Rows of data sets that the build left out are not compared.
-    """
+    """Return a comparison of each built table with the published table, without rows of data sets that are left out."""
     published = built.published
     return [Comparison(f"{built.name}/{name}", *_compare(built, published, name)) for name in built.tables]
 
@@ -64,8 +61,8 @@ def compare(built: Study) -> list[Comparison]:
 def beside(built: Study) -> list[str]:
     """Return the published files, other than tables, that publishing a study would change.
 
-    These can be the documents that the study's current code makes from the published tables, and the study's ledger.
-    A ledger that differs only in last digits does not count.
+    The files are documents that the study makes from the published tables, and the ledger of the study. A ledger that
+    differs only in last digits does not count.
     """
     published = built.published
     texts: dict = {}
@@ -108,8 +105,9 @@ def _compare(built: Study, published: Study, name: str) -> tuple[Any, ...]:
 def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[Any, ...]:
     """Return the size and the place of the largest difference between two tables, as in `Comparison`.
 
-    The ratio is infinite if column names, numbers of rows or words differ. Columns in `timed` hold a machine's speed
-    and are not compared. `relative` is the relative tolerance of numbers without a standard error.
+    The ratio is infinite if numbers of rows or words differ. If column names differ, only common columns are compared,
+    and True is returned too. Columns in `timed` have times of a machine and are not compared. `relative` is the
+    relative tolerance of numbers without a standard error.
     """
     if list(old.columns) != list(new.columns):
         both = [column for column in old if column in new]
@@ -124,7 +122,7 @@ def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequen
 
 
 def _difference(column: str, old: Any, new: Any, relative: float) -> tuple[float, str]:
-    """Return the largest ratio of a difference in a column to its tolerance, and where that difference is."""
+    """Return the largest ratio of a difference in a column to its tolerance, and the place of this difference."""
     if not all(is_numeric_dtype(frame[column]) and frame[column].dtype != bool for frame in (old, new)):
         # Two empty entries are equal.
         one, other = (frame[column].astype(str).fillna("") for frame in (old, new))

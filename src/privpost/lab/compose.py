@@ -21,7 +21,7 @@ def study_names() -> list[str]:
 
 
 def compose(name: str, scale: str) -> dict[str, Any]:
-    """Return a study's composed configuration as a dict; raises SettingError, naming the file, if Hydra refuses it."""
+    """Return a study's composed configuration as a dict. Raises SettingError, naming the file, if Hydra refuses it."""
     import yaml
     from hydra import compose as hydra_compose
     from hydra import initialize_config_dir
@@ -33,7 +33,7 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     words = [f"study={name}", f"scale={scale}"]
     if configurations.MORE:
         words.append(f"hydra.searchpath={hydra_value([f'file://{folder}' for folder in configurations.MORE])}")
-    # Hydra's state is saved, since a Hydra job may be running; it gets its state back afterwards.
+    # A Hydra job may be running, so Hydra's state is saved and restored.
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
@@ -48,7 +48,8 @@ def compose(name: str, scale: str) -> dict[str, Any]:
         GlobalHydra.instance().hydra = running
 
 
-# Texts that Hydra reads as a number, a truth value or null; and texts that, if not among these, need no quotes.
+# The first pattern fits texts that Hydra reads as a number, a truth value or null. Other texts that fit the second
+# pattern need no quotes.
 _NO_WORD = re.compile(r"[+-]?(\d[\d_]*)?\.?(\d[\d_]*)?(e[+-]?\d+)?|[+-]?(inf|nan)|true|false|null", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 

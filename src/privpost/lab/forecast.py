@@ -16,7 +16,7 @@ PAUSE = 2.0
 DEFAULT_SECONDS = 2.0
 # Seconds that a job takes to start: Python, imports, the configuration.
 OF_A_JOB = 3.0
-# After so many seconds of computing, this run's times weigh as much as the published ones. First cells tell little.
+# After this many seconds of computing, this run's times weigh as much as the published times.
 TRUSTED = 10.0
 
 
@@ -41,14 +41,14 @@ class Forecast:
             self._took[digest] = seconds
 
     def slowness(self, running: Mapping[str, float]) -> float:
-        """Return the ratio of cells' times to expected times; `running` has the seconds so far of running cells."""
+        """Return the ratio of cells' times to expected times. `running` has the seconds so far of running cells."""
         took, expected = TRUSTED + sum(self._took.values()), TRUSTED + sum(self._expected[d] for d in self._took)
         # A running cell counts as slow once it has taken longer than expected.
         late = {d: s for d, s in running.items() if s > took / expected * self._expected.get(d, s)}
         return (took + sum(late.values())) / (expected + sum(self._expected[d] for d in late))
 
     def left(self, running: Mapping[str, float], cores: int) -> float:
-        """Return the remaining seconds of the run; `running` has the seconds so far of running cells, by digest."""
+        """Return the remaining seconds of the run. `running` has the seconds so far of running cells, by digest."""
         slow, early, late = self.slowness(running), [], []
         for place, job in enumerate(self._jobs):
             rest = [digest for digest in job if digest not in self.done]
@@ -71,11 +71,11 @@ class Watch:
     """Watches the store, and shows a rebuild's progress and the time left.
 
     Args:
-        jobs: the cells of each job that the store lacked when the run began; a job computes its cells one by one.
-        late: indices of the `jobs` that start after all others.
+        jobs: for each job, the cells that the store lacked when the run began.
         stream: where the progress goes.
         cores: how many jobs run at a time.
-        scale: the rebuild's scale; published times are known only for the scale `paper`.
+        scale: the rebuild's scale. Published times are known only for the scale `paper`.
+        late: indices of the `jobs` that start after all others.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Watch:
         self.progress = Progress(stream, "cells")
 
     def left(self, running: Mapping[str, float] | None = None) -> float:
-        """Return the remaining seconds of the rebuild; `running` has the seconds so far of running cells, by digest."""
+        """Return the remaining seconds of the rebuild. `running` has the seconds so far of running cells, by digest."""
         return self._forecast.left(running or {}, self._cores)
 
     def look(self) -> None:
@@ -108,7 +108,7 @@ class Watch:
             self.progress.update(done, self._total, self.left(running))
 
     def _running(self) -> dict[str, float]:
-        """Return by digest the seconds so far of each running cell; ignore the marks of cells that killed runs left."""
+        """Return by digest the seconds so far of each running cell, without cells of killed runs."""
         running = {}
         for mark in (path for folder in self._folders for path in folder.glob(f".*{store.STARTED}")):
             with contextlib.suppress(FileNotFoundError):

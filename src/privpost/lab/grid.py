@@ -1,7 +1,7 @@
-"""Expands the grid of a study's YAML into cells; a cell's digest covers everything that defines the cell's numbers.
+"""Expands the grid of a study's YAML into cells. The digest of a cell covers everything that defines its numbers.
 
-Points are expanded, validated against the study's typed schema and hashed in plain Python. The path of a cell contains
-the digest, so that the file of a cell with a changed setting is missing.
+Points are validated against the study's typed schema. The path of a cell contains the digest, so a cell with a changed
+setting has another file.
 """
 
 import ast
@@ -25,12 +25,12 @@ from privpost.lab.study import SIZES, Cell, Study, canonical
 DESCRIPTION = ("title", "paper", "claim", "reads", "beyond_papers", "shards", "tolerance")
 GRID = ("sweep", "within", "common", "smoke")
 RUN = ("scale", "fresh", "shard", "objective")
-# Largest number of points of a grid, a sweep or an axis; more points must be a typing error and would fill the memory.
+# Largest number of points of a grid, a sweep or an axis. More points must be a typing error, and would fill the memory.
 LARGEST_GRID = 1_000_000
 
 
 def load_study(name: str, scale: str = "paper", home: Path | None = None) -> Study:
-    """Return a study by its name; raises SettingError, with the nearest known name, for an unknown study or scale."""
+    """Return a study by its name. Raises SettingError, with the nearest known name, for an unknown study or scale."""
     first, *others = load_studies([name], scale, home)
     if others or first.name != name:
         studies = ", ".join(study.name for study in (first, *others))
@@ -47,7 +47,7 @@ def load_studies(names: Iterable[str] | None = None, scale: str = "paper", home:
         home: the folder of results and figures. The default is the published folder at paper scale, else the build's.
 
     Raises:
-        SettingError: an unknown study or scale, with the nearest known name.
+        SettingError: a study or the scale is unknown. The message has the nearest known name.
     """
     known = study_names()
     selected = known if names is None else [study for name in names for study in _named(name, known)]
@@ -78,8 +78,8 @@ def _named(name: str, known: Sequence[str]) -> list[str]:
 def expand(study: Study) -> list[Cell]:
     """Return the cells of a study's whole grid in the order of its YAML.
 
-    A build skips cells whose data set is missing; a published study has all cells. Only this function skips cells, so
-    that all commands plan the same cells. Raises SettingError, naming the file, for an unknown key or a wrong value.
+    A build skips cells whose data set is missing, and a published study has all cells. Raises SettingError, naming the
+    file, for an unknown key or a wrong value.
     """
     lacking = [] if study.home == PUBLISHED else study.lacking
     cells = study.once("cells", lambda: make_cells(study, points(study)))
@@ -87,13 +87,13 @@ def expand(study: Study) -> list[Cell]:
 
 
 def left_out(study: Study) -> list[str]:
-    """Return the missing data sets of a build: those of a study, and those of the studies whose ledgers it reads."""
+    """Return the missing data sets of a study's build and of the builds whose ledgers the study reads."""
     builds = (other for other in (study, *read_by(study)) if other.home != PUBLISHED)
     return sorted({name for other in builds for name in other.lacking})
 
 
 def names_read(study: Study) -> list[str]:
-    """Return the names of the studies whose ledgers a study reads. `reads: all` means all studies that read none."""
+    """Return the names of the studies whose ledgers a study reads. `reads: all` means all studies without `reads`."""
     reads = study.text.get("reads")
     if reads not in (None, "all"):
         raise SettingError(f"{study.file}: reads is {reads!r}, but must be all.")
@@ -111,7 +111,7 @@ def read_by(study: Study) -> list[Study]:
 
 
 def blocks(study: Study) -> list[dict[str, list]]:
-    """Return the blocks of the study's sweep; each block is a map from keys to lists of values."""
+    """Return the blocks of the study's sweep. Each block is a map from keys to lists of values."""
     return [
         {key: axis_values(values, f"{study.file}: sweep.{key}") for key, values in block.items()}
         for block in _blocks(_scaled(study).get("sweep"), study.file)
@@ -119,10 +119,7 @@ def blocks(study: Study) -> list[dict[str, list]]:
 
 
 def points(study: Study) -> list[dict[str, Any]]:
-    """Return the points of the study's sweep, each as a map from keys to values.
-
-    Raises SettingError if there are more than `LARGEST_GRID` points.
-    """
+    """Return the points of the study's sweep as maps from keys to values. Raises SettingError for too many points."""
     factorials = blocks(study)
     check_size(sum(math.prod(map(len, block.values())) for block in factorials), f"{study.file}: sweep")
     return [
@@ -133,7 +130,7 @@ def points(study: Study) -> list[dict[str, Any]]:
 
 
 def check_size(size: int, where: str) -> None:
-    """Raise SettingError, with a message that starts with `where`, if `size` is larger than `LARGEST_GRID`."""
+    """Raise SettingError, with a message that starts with `where`, if a grid has more than `LARGEST_GRID` points."""
     if size > LARGEST_GRID:
         raise SettingError(f"{where} has {size} points, but a grid may have at most {LARGEST_GRID}.")
 
@@ -141,7 +138,7 @@ def check_size(size: int, where: str) -> None:
 def axis_values(values: Any, where: str) -> list:
     """Return the values of an axis, given as a list or as a map with start, stop, num and spacing (linear or log).
 
-    Raises SettingError, with a message that starts with `where`, for anything else and for an empty axis.
+    Raises SettingError, with a message that starts with `where`, for an empty axis or another type.
     """
     if isinstance(values, Mapping):
         return _spaced(values, where)
@@ -187,7 +184,7 @@ def _scaled(study: Study) -> dict[str, Any]:
 
 
 def _base(study: Study) -> Cell:
-    """Return the cell of a study's base point: the checked and normalised settings, before any key is replaced."""
+    """Return the cell of a study's base point, which has the checked settings of the study's file."""
     where, schema = study.file, study.schema
     # The axes are checked first, since an axis without a base value is in the schema but is no setting.
     axes = _axes(study)
@@ -215,7 +212,7 @@ def _base(study: Study) -> Cell:
 
 
 def make_cell(study: Study, overrides: Mapping[str, Any]) -> Cell:
-    """Return the cell at the study's base point with the values of some keys replaced.
+    """Return the cell at the study's base point, after replacing the values of some keys.
 
     The key of a within axis takes one value or a list of values. Any other key takes one value. Raises SettingError for
     an unknown key or a value that is not allowed.
@@ -286,7 +283,7 @@ def _check_drawn(study: Study, base: Cell, key: str) -> None:
 
 
 def draws_numbers(study: Study) -> bool:
-    """Whether a study draws random numbers, that is, whether its `simulate` reads the argument `streams`."""
+    """Whether a study draws random numbers, which it does if its `simulate` reads the argument `streams`."""
     function = ast.parse(textwrap.dedent(inspect.getsource(study.module().simulate))).body[0]
     return any(isinstance(node, ast.Name) and node.id == "streams" for node in ast.walk(function))
 
@@ -332,8 +329,5 @@ def _identity(study: Study, dataset: str | None) -> dict | None:
 
 
 def shard_of(cells: list[Cell], number: int, count: int) -> list[Cell]:
-    """Return shard `number` (from 1) of `count` shards: every `count`-th cell.
-
-    Neighbouring cells on an axis take about equally long. They are in different shards, so shards take equally long.
-    """
+    """Return shard `number` (from 1) of `count` shards: every `count`-th cell."""
     return cells[number - 1 :: count]

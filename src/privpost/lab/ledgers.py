@@ -16,22 +16,20 @@ DIGITS = 6
 
 
 def path_of(study: Study) -> Path | None:
-    """Return the path of the study's built ledger, or else of the published one, or None if neither exists."""
+    """Return the path of the study's built ledger, or else of the published ledger, or None if neither exists."""
     places = (study, study.published) if study.scale == "paper" else (study,)
     return next((place.ledger_path for place in places if place.ledger_path.is_file()), None)
 
 
 def describe(study: Study, results: Iterable[Result]) -> str:
-    """Return the text of a study's ledger.json: rows of accounts by kind, and rows of the mechanisms that drew.
+    """Return the text of a study's ledger.json, which has rows of `accounts` and rows of `mechanisms`.
 
-    The kind of an account is its name up to the first slash. A row of `accounts` has the number of accounts, repeats
-    and releases per account, the ε and δ charged per release, the budget's ε and δ, and the largest share of a budget
-    that was spent. Values that differ between accounts are given as [smallest, largest]. `data` names the real data set
-    if all repeats of an account are about the same people, and `published_epsilon` is what publishing every repeat
-    would cost these people. `data` is empty if each repeat draws new data. A row of `mechanisms` has a mechanism's
-    settings, cost, budget and kind of account. Mechanisms that differ only in numbers share a row; its `varied` lists
-    the values of each such number in order of cost (see `unfolded`). Times and versions are left out, so that the same
-    results give the same bytes.
+    The kind of an account is its name up to the first slash. A row of `accounts` is about the accounts of one kind.
+    Values that differ between accounts are given as [smallest, largest]. `data` names the real data set if all repeats
+    of an account are about the same people, and is empty if each repeat draws new data. `published_epsilon` is the cost
+    of publishing every repeat. A row of `mechanisms` has a mechanism's settings, cost, budget and kind of account.
+    Mechanisms that differ only in numbers share a row, whose `varied` lists the values of each number in order of cost.
+    Equal results give equal bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
@@ -57,7 +55,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 
 def _folded(group: dict[str, dict]) -> dict:
-    """Merge rows that differ only in numbers: keep the row of smallest ε, and list the values of differing numbers."""
+    """Return the row with the smallest ε among rows that differ only in numbers, with lists of these numbers."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}
@@ -102,7 +100,7 @@ def _exchanged(value, leaves: dict[str, Any], path: str = ""):
 
 
 def form_of(value) -> str:
-    """Return, as text, a mechanism's description (`described.describe`) with the word "number" for each number."""
+    """Return a mechanism's description (`described.describe`) as text, with the word "number" for each number."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{form_of(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):
@@ -142,8 +140,8 @@ def _digits(number: float) -> float | str:
 def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
     """Return the existing ledgers of some studies, by the study's name, in the form that other studies read.
 
-    Of mechanisms that differ only in numbers, `mechanisms` keeps those with the smallest, middle and largest cost. Each
-    of these has a key `alike` with all mechanisms of the group.
+    Among mechanisms that differ only in numbers, `mechanisms` keeps the cheapest, the middle and the dearest. The
+    key `alike` of a kept mechanism has all mechanisms of the group.
     """
     paths = {study.name: path_of(study) for study in studies}
     ledgers = {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path}
@@ -158,7 +156,7 @@ def contents(studies: Iterable[Study]) -> dict[str, dict[str, list]]:
 
 
 def digests(studies: Iterable[Study]) -> dict[str, str]:
-    """Return a digest of each existing ledger of some studies, by "ledger of" and the study's name."""
+    """Return a digest of each existing ledger of some studies. A key is "ledger of" and the study's name."""
     paths = {study.name: path_of(study) for study in studies}
     return {f"ledger of {name}": hashlib.sha256(p.read_bytes()).hexdigest()[:12] for name, p in paths.items() if p}
 

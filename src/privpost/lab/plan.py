@@ -1,4 +1,4 @@
-"""Plans a rebuild: its studies, data sets and files, from the studies' YAML files, which Hydra need not compose."""
+"""Plans a rebuild, with its studies, data sets and files, from the studies' YAML files."""
 
 import functools
 import hashlib
@@ -36,7 +36,7 @@ def missing(*studies: Study) -> list[str]:
 
 
 def bring(*studies: Study) -> None:
-    """Download the missing data sets of some studies from their publishers; print a line for each failure."""
+    """Download the missing data sets of some studies from their publishers, and print a line for each failure."""
     names = [name for name in missing(*studies) if any(file.urls for file in catalogue.load(name).files)]
     for name in names:
         try:
@@ -47,7 +47,7 @@ def bring(*studies: Study) -> None:
 
 
 def lacking(*studies: Study) -> list[str]:
-    """Return a line for each missing data set: its files, where the files belong, and the studies that lack cells."""
+    """Return a line for each missing data set, with its files, their folders, and the studies that lack cells."""
     lines = []
     for name in missing(*studies):
         dataset = catalogue.load(name)
@@ -62,7 +62,7 @@ def lacking(*studies: Study) -> list[str]:
 
 
 def possible(studies: Iterable[Study]) -> list[Study]:
-    """Return the studies that need no data set or for which at least one data set is available."""
+    """Return the studies that need no data set, and the studies with at least one available data set."""
     return [study for study in studies if datasets(study) or not study.datasets]
 
 
@@ -73,12 +73,12 @@ def prepared_files(*studies: Study) -> list[str]:
 
 @functools.cache
 def find(name: str, scale: str) -> Study:
-    """Return a study whose home, the folder of its tables and figures, is the build's."""
+    """Return a study whose tables and figures are in the folder of the build."""
     return grid.load_study(name, scale, built(scale))
 
 
 def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exception] = SettingError) -> list[Study]:
-    """Return the studies that a rebuild can build: all, or those in `names`, a list or a text with commas.
+    """Return the studies that a rebuild can build. `names` is a list or a text with commas; None means all studies.
 
     Raises `refusal` for an unknown study or scale, and for a study whose file cannot be read.
     """
@@ -91,7 +91,7 @@ def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exceptio
 
 @functools.cache
 def read_by(name: str, scale: str) -> list[Study]:
-    """Return the studies whose ledgers the named study reads, as far as they can be built."""
+    """Return the studies that can be built among the studies whose ledgers the named study reads."""
     return possible(find(other, scale) for other in grid.names_read(find(name, scale)))
 
 
@@ -115,7 +115,7 @@ def _ranks() -> dict[str, int]:
 
 
 def priority(name: str) -> int:
-    """Return a study's priority: short studies that show the machine's speed come first, then the longest studies."""
+    """Return a study's priority. Short studies that show the machine's speed come first, then the longest studies."""
     return _ranks().get(name, 0)
 
 

@@ -1,4 +1,4 @@
-"""The project's files and folders; all paths are relative to its root."""
+"""The project's files and folders. All paths are relative to the project's root."""
 
 import os
 import re
@@ -17,12 +17,12 @@ NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 def built(scale: str) -> Path:
-    """Return the folder of everything that is built at a scale: cells, results, figures, documents, report."""
+    """Return the folder of everything that is built at a scale: cells, results, figures, documents and report."""
     return Path("build") / scale
 
 
 class CannotWrite(OSError):
-    """Raised if a file cannot be written, as on a full disk or without permission; the message names the file."""
+    """Raised if a file cannot be written, for instance on a full disk. The message names the file."""
 
     def __init__(self, path: Path, error: OSError):
         super().__init__(
@@ -32,10 +32,10 @@ class CannotWrite(OSError):
 
 
 def enter(*, checkout: bool = False) -> None:
-    """Change to the project's root: the nearest folder here or above that holds conf/config.yaml.
+    """Change to the project's root, which is the nearest folder here or above that holds conf/config.yaml.
 
-    If there is no such folder, an installed package that contains configurations stays in the current folder. Raises
-    FileNotFoundError if the package contains none, or if `checkout` requires a checkout.
+    If there is no root, an installed package with configurations stays in the current folder. Raises FileNotFoundError
+    if the package has no configurations, or if `checkout` requires a checkout.
     """
     here = Path.cwd()
     for folder in (here, *here.parents):
@@ -49,7 +49,7 @@ def enter(*, checkout: bool = False) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder if it exists; raises OSError, naming the folder, if it cannot be removed."""
+    """Remove a folder if it exists. Raises OSError, naming the folder, if it cannot be removed."""
     if not folder.exists():
         return
     try:

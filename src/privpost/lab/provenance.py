@@ -1,8 +1,7 @@
 """Records the origin of a result: versions, and digests of the source files that made the result.
 
-A cell's code consists of the modules that its study imports, directly or indirectly, and of the modules of the
-mechanisms, models and samplers in the cell's ledger. A mechanism that `privpost.discovery` finds by name counts only
-once a ledger records it. Studies do not import code that only reads tables (claims, figures, the report).
+The code of a cell consists of the modules that its study imports, directly or indirectly, and of the modules of the
+mechanisms, models and samplers in its ledger. Studies do not import code that only reads tables.
 """
 
 import ast
@@ -50,7 +49,7 @@ def text_of(path: Path) -> str:
 
 
 def file_of(module: str) -> Path | None:
-    """Return a module's file; for a class imported from a package, the file of the module that defines the class."""
+    """Return a module's file, or the file that defines a class if `module` names a class of a package."""
     # The package's own file does not count, since it holds the version, which is recorded separately.
     if not module.startswith("privpost."):
         return None
@@ -83,7 +82,7 @@ def files(modules: Iterable[str]) -> list[Path]:
 
 
 def text_digest(modules: Iterable[str]) -> str:
-    """Return a digest of the source text of modules and their imports. If it is unchanged, nothing has to run again."""
+    """Return a digest of the source text of modules and of all modules that they import."""
     texts = (f"{path.relative_to(PACKAGE)}\n{text_of(path)}" for path in files(modules))
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
 
@@ -98,7 +97,7 @@ def _forget_words(node: ast.AST) -> None:
 
 
 def _without_tables(tree: ast.Module) -> list[ast.stmt]:
-    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only those two use."""
+    """Return a study module's statements without `tabulate`, `TABLES` and definitions that only these two use."""
     defined = {
         node.targets[0].id if isinstance(node, ast.Assign) else node.name: node
         for node in tree.body
@@ -122,10 +121,7 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
 
 @functools.cache
 def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
-    """Return a digest of a file's source text without its comments, docstrings, meanings and layout.
-
-    With `of_cell`, the parts of a study's module that only make tables are left out too.
-    """
+    """Return a digest of a file's source text without its comments, docstrings, meanings and layout."""
     tree = ast.parse(text, str(path))
     if of_cell:
         tree.body = _without_tables(tree)
@@ -140,12 +136,12 @@ def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
 
 
 def source(*modules: str) -> dict[str, str]:
-    """Return a digest of each file that the modules import; comments, docstrings, meanings and layout do not count."""
+    """Return a digest of the code of each file that holds some modules or the modules that they import."""
     return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path), path) for path in files(modules)}
 
 
 def source_digest(*modules: str) -> str:
-    """Return one digest (`_code_digest`) of all files that hold the modules or what these import."""
+    """Return one digest of the code of all files that hold some modules or the modules that they import."""
     text = ";".join(f"{file}:{digest}" for file, digest in source(*modules).items())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -158,8 +154,7 @@ def loader_digest(dataset: str) -> str:
 def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """Return the digests of source files (`source`) and the versions (`versions`) on which a study's cell depends.
 
-    `target` is the study's module; `used` are the modules in the cell's ledger. Code that only makes tables does not
-    count.
+    `target` is the study's module, whose code for tables does not count. `used` are the modules in the cell's ledger.
     """
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     digests = source(*modules)
@@ -169,10 +164,7 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
 
 
 def changes(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return, in words, what changed between two results of `of_cell`: source files, and versions of software.
-
-    A file that is no longer imported is not listed, since the file that imported it has changed.
-    """
+    """Return, in words, which source files and versions of software changed between two results of `of_cell`."""
     before, after = recorded["source"], now["source"]
     changed = [f"{name} changed" for name in sorted(after) if before.get(name) != after[name]]
     for name in ("python", *LIBRARIES):

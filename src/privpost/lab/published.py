@@ -1,4 +1,4 @@
-"""Records the sha256 of the published files, and the times of the run that made the published results."""
+"""The sha256 of the published files, and the times of the run that made the published results."""
 
 import csv
 import hashlib
@@ -43,7 +43,7 @@ def write_sums() -> None:
 
 
 def sums() -> dict[Path, str]:
-    """Return the recorded sha256 of each published result and figure by its path; empty if none is recorded."""
+    """Return the recorded sha256 of each published result and figure, by its path."""
     if not SUMS.is_file():
         return {}
     # A malformed file has no entries, so every result then counts as altered.
@@ -53,7 +53,7 @@ def sums() -> dict[Path, str]:
 
 
 def altered(path: Path) -> bool:
-    """Whether a file is a published result or figure, and its sha256 is not the recorded one."""
+    """Whether a file is a published result or figure whose sha256 differs from the recorded sha256."""
     if not (path.is_relative_to(RESULTS) or path.is_relative_to(FIGURES)) or path.name in MEASURED:
         return False
     return sums().get(path) != sum_of(path)
@@ -69,7 +69,7 @@ def check(path: Path) -> None:
 
 
 def read_times(path: Path = TIMES) -> list[dict[str, str]]:
-    """Return the rows of a file of times; none if the file is missing. Files in build/ have `BUILT_COLUMNS`."""
+    """Return the rows of a file of times, or no rows if the file is missing. Files in build/ have `BUILT_COLUMNS`."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8") as handle:
@@ -77,7 +77,7 @@ def read_times(path: Path = TIMES) -> list[dict[str, str]]:
 
 
 def expected_seconds() -> dict[str, dict[str, list[float]]]:
-    """Return the seconds of the published run's cells, by study and slug, in lists, since cells may share a slug."""
+    """Return the seconds of the published run's cells, by study and slug. Cells that share a slug are in one list."""
     seconds: dict[str, dict[str, list[float]]] = {}
     for row in read_times():
         of_slug = seconds.setdefault(row["study"], {}).setdefault(row["cell"], [])

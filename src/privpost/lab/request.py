@@ -19,7 +19,7 @@ MULTIRUN = {"-m", "--multirun"}
 DRY_RUN = {"-n", "--dry-run"}
 # Keys that choose what runs and where, and are no settings of a study.
 WORDS = ("study", "scale", "shard", "fresh", "objective")
-# Our sweeper computes every point; another sweeper (hydra/sweeper=optuna) chooses the points that are computed.
+# Our sweeper computes every point. Another sweeper, such as optuna, chooses the points that are computed.
 OURS = "study"
 
 # A number as Hydra writes it.
@@ -32,7 +32,7 @@ class Request(NamedTuple):
     """The cells that a command line asks for, and how to compute them.
 
     Attributes:
-        study: the study, whose home (the folder of tables and figures) is the build's.
+        study: the study. Its tables and figures are in the folder of the build.
         settings: the overrides `key=value` of the study's settings.
         multirun: whether the request is a sweep, with -m.
         shard: `(i, n)` if only the i-th of n parts of the cells was asked for.
@@ -64,15 +64,15 @@ def key_of(override: str) -> str:
 
 
 def words_of(argv: Sequence[str]) -> list[str]:
-    """Return the words `key=value` of a command line, and deletions `~key` of anything but Hydra's own keys."""
+    """Return the words `key=value` of a command line, and its deletions `~key` except for Hydra's own keys."""
     return [word for word in argv if word[:1] != "-" and ("=" in word or re.match("~(?!hydra)", word))]
 
 
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for. Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and shards of a grid skip cells whose data set is missing, as a rebuild does. Raises SettingError for a
-    missing study, and, with the nearest allowed one, for a key or a value that is not allowed.
+    A whole grid and shards of a grid skip cells whose data set is missing. Raises SettingError for a missing study,
+    and, with the nearest allowed word, for a key or a value that is not allowed.
     """
     words = words_of(argv)
     given = _once(words)
@@ -96,12 +96,12 @@ def understand(argv: list[str]) -> Request:
 
 
 def cell_of(study: Study, words: Sequence[str]) -> Cell:
-    """Return the cell that one job of a sweep computes, given the job's words; raises SettingError as `understand`."""
+    """Return the cell that one job of a sweep computes, given the job's words. Raises the errors of `understand`."""
     return grid.make_cell(study, {key_of(word): values(word)[0] for word in _settings(study, words)})
 
 
 def _once(words: list[str]) -> dict[str, str]:
-    """Return the values in words `key=value`, by key; raises SettingError for a repeated key of `WORDS` or of Hydra."""
+    """Return the values in words `key=value`, by key. Raises SettingError for a repeated key of `WORDS` or of Hydra."""
     given: dict[str, str] = {}
     for word in words:
         key, _, value = word.lstrip("+").partition("=")
@@ -114,8 +114,7 @@ def _once(words: list[str]) -> dict[str, str]:
 def grid_on(study: Study, settings: list[str]) -> str:
     """Return advice with the commands that compute the study's grid at some overrides.
 
-    The advice is empty if an override is an axis of the grid. Other overrides (a data set, a constant of the prior)
-    select one point, although users of Hydra expect the grid.
+    The advice is empty if an override is an axis of the grid.
     """
     given, blocks, commands = {key_of(word): word for word in settings}, grid.blocks(study), []
     if not given or any(key in block for block in blocks for key in given if key != "dataset"):
@@ -149,7 +148,7 @@ def _study(given: Mapping[str, str]) -> Study:
 
 
 def _objective(study: Study, given: Mapping[str, str], sweeper: str) -> tuple[str, str] | None:
-    """Return table and column of `objective=<table>.<column>`, or None; a sweeper that chooses points needs both."""
+    """Return table and column of `objective=<table>.<column>`, or None without an objective."""
     known = ", ".join(f"{name}.<column>" for name in study.tables)
     if (text := given.get("objective")) is None:
         if sweeper in (OURS, "basic"):
@@ -244,7 +243,7 @@ def values(word: str) -> list:
 
 
 def ends(word: str) -> list:
-    """Return the values that are checked for another sweeper: both ends of an interval, or else those of `values`."""
+    """Return both ends of an interval in an override for another sweeper, or else the result of `values`."""
     if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
         return values(word)
     values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")

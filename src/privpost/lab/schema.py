@@ -1,8 +1,7 @@
-"""Typed settings: the values that a study's keys may have, the meanings of keys, and the errors for other values.
+"""Typed settings: the values that a study's keys may have, and the errors for other values.
 
 A study declares `SETTINGS = Schema(epsilon=Real(above=0, says="ε of one release", unit="nats"), ...)`. Values are
-normalised, so that `1` and `1.0` give the same digest. A value that is not allowed raises `SettingError`, which names
-the key, the value and what is allowed. This module imports nothing heavy, as every Snakemake parse imports it.
+normalised, which gives `1` and `1.0` one digest. Every Snakemake parse imports this module, so it must load quickly.
 """
 
 import copy
@@ -15,7 +14,7 @@ from typing import Any, Self
 
 
 class SettingError(ValueError):
-    """Raised if a setting cannot be used; the message names the setting, its value and what is allowed."""
+    """Raised if a setting cannot be used. The message names the setting, its value and what is allowed."""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
@@ -44,14 +43,14 @@ class Setting(ABC):
 
     @abstractmethod
     def checked(self, value: Any) -> Any:
-        """Return the normal form of a value; raises ValueError, TypeError or OverflowError if it is not allowed."""
+        """Return the normal form of a value. Raises ValueError, TypeError or OverflowError for a forbidden value."""
 
     def describe(self) -> str:
         """Return what is allowed, in words."""
         return self.allowed() + (" or null" if self.optional else "")
 
     def normalise(self, value: Any) -> Any:
-        """Return the normal form of a value, or None for an allowed null; raises as `checked`, or SettingError."""
+        """Return the normal form of a value, or None for an allowed null. Raises the errors of `checked`."""
         return None if value is None and self.optional else self.checked(value)
 
     def means(self, says: str, unit: str = "") -> Self:
@@ -99,11 +98,11 @@ LARGEST_INTEGER = 10**9
 
 @dataclass(frozen=True, kw_only=True)
 class Integer(Setting):
-    """A setting that is a whole number within bounds; `1000.0` and `1e3` are accepted.
+    """A setting that is a whole number within bounds. `1000.0` and `1e3` are accepted.
 
     Attributes:
         under: the name of another setting, whose value must be larger.
-        follows: the name of another setting. If only that setting is changed, this one is scaled by the same factor.
+        follows: the name of another setting. If only that setting is changed, this setting is scaled by its factor.
     """
 
     at_least: int | None = None
@@ -167,7 +166,7 @@ class Text(Setting):
 
 
 def unquoted(value: Any) -> str:
-    """Return a sentence on how YAML reads an unquoted text, with advice to quote it; "" for texts, lists and maps."""
+    """Return advice to quote a text that YAML reads as another type, or "" for texts, lists and maps."""
     if isinstance(value, bool):
         return f"YAML reads an unquoted yes, no, true, false, on or off as {value}; quote it"
     if value is None:
@@ -179,7 +178,7 @@ def unquoted(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Vector(Setting):
-    """A setting that is a list with items of one type; `empty` allows a list without items."""
+    """A setting that is a list with items of one type. `empty` allows a list without items."""
 
     item: Any
     empty: bool = False
@@ -194,7 +193,7 @@ class Vector(Setting):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetName(Setting):
-    """A setting that names a data set in conf/dataset; with `task`, the data set must serve this kind of study."""
+    """A setting that names a data set in conf/dataset. With `task`, the data set must serve this kind of study."""
 
     task: str = ""
 
@@ -222,10 +221,7 @@ def _at(where: str) -> str:
 
 
 class Schema:
-    """The settings of a study: one `Setting` for each key.
-
-    Methods raise `SettingError` for an unknown key, a missing key or a value that is not allowed.
-    """
+    """The settings of a study: one `Setting` for each key. Methods raise `SettingError` for wrong keys and values."""
 
     def __init__(self, **fields: Any):
         self.fields = fields
@@ -237,7 +233,7 @@ class Schema:
         return key in self.fields
 
     def value(self, key: str, value: Any, where: str) -> Any:
-        """Return the normal form of a key's value; raises SettingError, with a text that begins with `where`."""
+        """Return the normal form of a key's value. Raises SettingError, with a text that begins with `where`."""
         field = self.fields[key]
         try:
             return field.normalise(value)
@@ -248,11 +244,11 @@ class Schema:
             raise SettingError(f"{_at(where)}{key} is {value!r}, but must be {field.describe()}.{hint}") from None
 
     def follow(self, settings: dict[str, Any], base: Mapping[str, Any], given: Container[str], where: str) -> None:
-        """Scale each setting that follows another one if only the other one was given.
+        """Scale each setting that follows another setting, if the user changed only the other setting.
 
         Args:
             settings: all settings of a point, changed in place.
-            base: the study's own settings, before the user changed any.
+            base: the study's own settings.
             given: the keys that the user changed.
             where: what error messages begin with.
         """
@@ -289,7 +285,7 @@ class Schema:
         return {key: self.value(key, value, where) for key, value in block.items() if key in self}
 
     def unknown(self, key: str, where: str, others: Iterable[str] = ()) -> SettingError:
-        """Return the error for a key that the study does not have; its message has the nearest key and the meaning."""
+        """Return the error for a key that the study does not have. The message has the nearest key and its meaning."""
         known = sorted({*self.fields, *others})
         hint = suggest(key, known)
         meant = next((field.says for name, field in self.fields.items() if repr(name) in hint), "")

@@ -1,4 +1,4 @@
-"""Stores results: one .npz file per cell, written atomically, with a checksum and a record of how it was made."""
+"""Stores results: one .npz file per cell, written atomically, with a checksum and a record of its origin."""
 
 import contextlib
 import hashlib
@@ -54,7 +54,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files in UTF-8. Once all new files are written, they replace the old files, from last to first."""
+    """Write text files in UTF-8. Old files are replaced after all new files are written."""
     with contextlib.ExitStack() as stack:
         for path, text in texts.items():
             stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
@@ -66,13 +66,13 @@ def checksum(arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def seal(record: Mapping[str, Any]) -> str:
-    """Return the sha256 of a record as JSON text, with the arrays' checksum but without the entry `seal`."""
+    """Return the sha256 of a record as JSON text, without the entry `seal`."""
     text = json.dumps({key: value for key, value in record.items() if key != "seal"}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write(path: Path, arrays: Mapping[str, np.ndarray], record: Mapping[str, Any]) -> None:
-    """Write a cell's arrays and record, and the checksums of both; the record must be convertible to JSON."""
+    """Write a cell's arrays and record, and the checksums of both. The record must be convertible to JSON."""
     # Convert the record to the form that is read back, since JSON turns tuples into lists, and keys into texts.
     record = json.loads(json.dumps({**record, "checksum": checksum(arrays)}))
     record["seal"] = seal(record)
@@ -110,7 +110,7 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 @contextlib.contextmanager
 def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Until the block ends, mark a cell as being computed, with a file next to the cell's own file."""
+    """Mark a cell as being computed until the block ends, with a file next to the cell's own file."""
     # The mark is named like a temporary file, so that a mark left by a killed process is found and removed.
     mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
     with contextlib.suppress(OSError):
@@ -124,17 +124,14 @@ def under_way(path: Path, digest: str) -> Iterator[None]:
 
 
 def seconds(path: Path) -> float | None:
-    """Return the seconds that a stored cell took, according to its record; None if the record cannot be read."""
+    """Return the seconds that a stored cell took, or None if its record cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, EOFError), np.load(path) as stored:
         return float(json.loads(str(stored[RECORD]))["wall_seconds"])
     return None
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file to <name>.corrupt, replacing an earlier file of that name, and return the new path.
-
-    If <name>.corrupt is a folder, the file is called <name>.1.corrupt, and so on.
-    """
+    """Rename a damaged file to <name>.corrupt and return the new path. An earlier file of this name is replaced."""
     names = itertools.chain([path.name], (f"{path.name}.{number}" for number in itertools.count(1)))
     aside = next(place for name in names if not (place := path.with_name(name + CORRUPT)).is_dir())
     os.replace(path, aside)

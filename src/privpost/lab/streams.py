@@ -1,7 +1,7 @@
-"""Named random streams: study, point, role and block of trials determine a stream; the position in a grid does not.
+"""Named random streams, each of which is determined by the study, the point, the role and the block of trials.
 
 A new grid point does not change the numbers of other points, and further trials append blocks. Points that differ only
-in `common` axes, such as the method, share data and noise (common random numbers, paired comparisons).
+in `common` axes, such as the method, share data and noise, which gives paired comparisons.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ class Streams:
 
     `streams(role, block, **point)` returns a fresh numpy Generator for a role (`data`, `mechanism`, `sampler`, ...).
     `point` gives the values of the within axes (axes inside a cell) on which the draws depend. Naming an axis that the
-    study declares as `common` raises ValueError, since no draw may depend on such an axis.
+    study declares as `common` raises ValueError, since draws must not depend on it.
     """
 
     study: str
@@ -53,7 +53,7 @@ class Streams:
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(*words, block)))
 
     def shared(self, name: str, **point: Any) -> "Streams":
-        """Return streams under another name and point; several studies can use these to draw the same data."""
+        """Return streams under another name and point, from which several studies can draw equal data."""
         return replace(self, study=name, point=point, common=())
 
     def blocks(self) -> Iterator[Block]:

@@ -1,4 +1,4 @@
-"""Studies, whose YAML, modules, tables and figures are found by name; and cells, the points of a study's grid."""
+"""Studies, whose YAML, modules, tables and figures are found by name, and cells, which are points of a study's grid."""
 
 import ast
 import copy
@@ -58,7 +58,7 @@ class Study:
 
     @property
     def published(self) -> "Study":
-        """The study with the published tables and figures, which shares this study's composed configuration."""
+        """The study with the published tables and figures."""
         twin = copy.copy(self)
         object.__setattr__(twin, "home", PUBLISHED)
         return twin
@@ -67,7 +67,7 @@ class Study:
 
     @functools.cached_property
     def text(self) -> dict[str, Any]:
-        """The content of the study's own file, not composed by Hydra; raises SettingError if it is not valid YAML."""
+        """The content of the study's own file. Raises SettingError if the file is not valid YAML."""
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             return yaml.load(Path(self.file).read_text(encoding="utf-8"), loader) or {}
@@ -100,13 +100,13 @@ class Study:
 
     @property
     def shards(self) -> int:
-        """Number of jobs that share the study's cells. At smoke scale these are at most two, since starts take long."""
+        """Number of jobs that share the study's cells. At smoke scale there are at most two jobs."""
         shards = int(self.text.get("shards", 1))
         return min(2, shards) if self.scale == "smoke" else shards
 
     @functools.cached_property
     def datasets(self) -> list[str]:
-        """Names of the data sets in the sweep of the study's own file at its scale; if none, in the whole file."""
+        """Names of the data sets in the sweep of the study's own file, or else in the whole file."""
         from privpost.datasets import catalogue
 
         sweep = (self.text.get("smoke") or {}).get("sweep") if self.scale == "smoke" else None
@@ -128,7 +128,7 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """The folder of the study's modules; raises SettingError if it does not exist."""
+        """The folder of the study's modules. Raises SettingError if the folder does not exist."""
         try:
             spec = importlib.util.find_spec(self.package)
         except ModuleNotFoundError:
@@ -146,7 +146,7 @@ class Study:
 
     @functools.cached_property
     def schema(self) -> Schema:
-        """`SETTINGS` of the study's module; raises SettingError if the module does not define this schema."""
+        """`SETTINGS` of the study's module. Raises SettingError if the module does not define this schema."""
         schema = getattr(self.module(), "SETTINGS", None)
         if not isinstance(schema, Schema):
             raise SettingError(f"{self.package}.study has no SETTINGS = Schema(...).")
@@ -156,7 +156,7 @@ class Study:
 
     @functools.cached_property
     def tables(self) -> list[str]:
-        """Names of the tables: the keys of `TABLES` in study.py, read without an import, or else the study's name."""
+        """Names of the tables: the keys of `TABLES` in study.py, or else the study's name without its paper."""
         for node in ast.parse((path := self.folder / "study.py").read_text(encoding="utf-8"), str(path)).body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TABLES":
                 return [key.value for key in node.value.keys]  # type: ignore[attr-defined]
@@ -168,7 +168,7 @@ class Study:
         return figures.names(self.folder / "figures.py")
 
     def draw(self, stem: str, tables: Mapping[str, Any]):
-        """Return the study's figure of this name (`stem`), drawn from the given tables."""
+        """Return the figure with the name `stem`, drawn from the given tables."""
         return figures.draw(figures.functions(self.module("figures"))[stem], tables)
 
     # The study's files
@@ -185,7 +185,7 @@ class Study:
 
     @property
     def cells_folder(self) -> Path:
-        """The folder of the study's cells in the store; it is the same for all values of `home`."""
+        """The folder of the study's cells in the store, which does not depend on `home`."""
         return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:
@@ -227,7 +227,7 @@ class Cell:
     """A point of a study's sweep, with all trials and with the within axes (axes inside a cell).
 
     `digest` covers everything that defines the numbers: settings, within axes, trials, block, seed, axes of the random
-    streams, rev and the data's identity, but not the commit, host, paths or scale.
+    streams, rev and the data's identity.
     """
 
     study: str
@@ -285,7 +285,7 @@ class Cell:
 
 
 def canonical(value: Any) -> str:
-    """Return sorted, compact JSON: the form in which settings are hashed and compared."""
+    """Return sorted, compact JSON, the form in which settings are hashed and compared."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,4 +1,4 @@
-"""Makes and reads tidy tables of stored cells: the tables of a study, or of any set of points."""
+"""Makes and reads tidy tables of stored cells, for a study or for any set of points."""
 
 import hashlib
 import io
@@ -19,11 +19,10 @@ OTHER_SETTINGS = "made with other settings than today's"
 
 
 def write(study: Study, results: Sequence[store.Result], code: str) -> list[Path]:
-    """Write a study's tables, ledger and times of cells from the stored cells; return the paths of the tables.
+    """Write a study's tables, ledger and times of cells from the stored cells, and return the paths of the tables.
 
-    If the study has a module `documents`, the files that this module returns (a map from file name to text) are written
-    too. No old file is replaced before all new files are written. `code` is the result of `code_of`
-    before the cells were computed: source that was edited during the run is not their code.
+    Files of the study's module `documents` are written too. Old files are replaced after all new files are written.
+    `code` is the result of `code_of` before the cells were computed.
     """
     tables = tables_of(study, results)
     texts = {study.table_path(name): table.to_csv(index=False, lineterminator="\n") for name, table in tables.items()}
@@ -56,16 +55,16 @@ def times_path(study: Study) -> Path:
 
 
 def gather_times(home: Path) -> None:
-    """Collect the times of all built cells in one file, which documents and the report quote."""
+    """Collect the times of all built cells in one file."""
     rows = [row for path in sorted((home / "results").glob("*/*/times.csv")) for row in published.read_times(path)]
     store.write_text(home / "results/times.csv", published.times_text(rows))
 
 
 def outdated(study: Study) -> str:
-    """Return why a study's tables are out of date; empty if they are current or missing.
+    """Return why a study's tables are out of date, or "" if they are current or missing.
 
-    They were `made with other settings than today's` if today's cells are others; built ones may also be `made by other
-    code than today's` or `altered`. Published times without digests give no reason.
+    Tables are `made with other settings than today's` if the study has other cells today. Built tables may also be
+    `made by other code than today's` or `altered`. Published times without digests give no reason.
     """
     if not all(path.is_file() for path in _files(study)):
         return ""
@@ -83,7 +82,7 @@ def outdated(study: Study) -> str:
 
 
 def read_outdated(study: Study) -> list[str]:
-    """Return the names of the studies whose ledgers a study reads and whose tables are out of date."""
+    """Return the names of the studies with tables out of date among the studies whose ledgers a study reads."""
     return [other.name for other in grid.read_by(study) if outdated(other)]
 
 
@@ -104,7 +103,7 @@ def _joint(contents: Iterable[bytes]) -> str:
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
     """Return the tables that the study's `tabulate` makes of some cells, by name.
 
-    `tabulate` returns one table or a map from names to tables; a table is a DataFrame or rows (maps from column to
+    `tabulate` returns one table or a map from names to tables. A table is a DataFrame or rows (maps from column to
     value). Raises ValueError if the names of tables differ from the names that the study declares.
     """
     import pandas as pd
@@ -120,7 +119,7 @@ def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
 
 
 def read_tables(study: Study) -> dict[str, Any]:
-    """Return the study's tables as DataFrames; numbers come back exactly as they were written.
+    """Return the study's tables as DataFrames, by name. Numbers are exactly as they were written.
 
     Raises FileNotFoundError, naming the command to run, for a missing table, and SettingError for an altered table.
     """
@@ -131,7 +130,7 @@ def read_tables(study: Study) -> dict[str, Any]:
 
 
 def read_table(path: Path):
-    """Return one table as a DataFrame; raises the errors of `read_tables`."""
+    """Return one table as a DataFrame. Raises the errors of `read_tables`."""
     check_there(path)
     return _parsed(path)
 
@@ -152,7 +151,7 @@ def _parsed(source: Path | io.StringIO):
 
 
 def check_there(path: Path, made: str = "make reproduce") -> None:
-    """Raise FileNotFoundError, naming the command `made`, if a file is missing; SettingError if it was altered."""
+    """Raise FileNotFoundError, naming the command `made`, for a missing file, and SettingError for an altered file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist; make it with: {made}")
     published.check(path)
@@ -164,7 +163,7 @@ def error_of(column: str) -> str:
 
 
 class Points(NamedTuple):
-    """The tables of some points, by table the columns of settings, and by digest the errors of points that failed."""
+    """The tables of some points, the columns of settings in each table, and the errors of failed points by digest."""
 
     tables: dict[str, Any]
     columns: dict[str, list[str]]
@@ -172,12 +171,10 @@ class Points(NamedTuple):
 
 
 def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Result], asked: Iterable[str]) -> Points:
-    """Tabulate each point by itself, and return the joined tables with columns for the settings that tell points apart.
+    """Return the joined tables of some points, with a column for each setting that tells points apart.
 
     A setting gets a column if it is in `asked`, or if it differs between the cells and has a value at a point of the
-    table. A table may already have a column with the setting's name. If all entries of this column equal the setting,
-    there is no new one. Otherwise the new column is `<setting>_setting`: an empty entry in the table's own column may
-    mean an average.
+    table. If the table already has a column with this name and other entries, the new column is `<setting>_setting`.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
@@ -209,7 +206,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
 
 
 def value_of(cell: Cell, key: str) -> Any:
-    """Return a cell's value of a setting, a size or a within axis; a list if the axis has several values."""
+    """Return a cell's value of a setting, a size or a within axis. An axis with several values gives a list."""
     if key in cell.within:
         values = cell.within[key]
         return values[0] if len(values) == 1 else values
@@ -217,7 +214,7 @@ def value_of(cell: Cell, key: str) -> Any:
 
 
 def _word(value: Any) -> Any:
-    """Return a setting's value in the form that tables have: a list becomes text."""
+    """Return a setting's value in the form that tables have, with lists as text."""
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 

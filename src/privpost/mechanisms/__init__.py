@@ -1,9 +1,9 @@
-"""Mechanisms that make private releases: each file defines one family, which `privpost.discovery` finds.
+"""Mechanisms that make private releases.
 
-A user imports a class from here or from `privpost` and calls its `calibrate`, `perturb`, `posterior` and `cost`.
+A user imports a class from here or from `privpost`, and calls its `calibrate`, `perturb`, `posterior` and `cost`.
 `noise` adds noise to statistics, `draws` samples from private posteriors, and `choices` has the exponential mechanism.
 Developers need `base`, the interface of all mechanisms; `pure`, the base class of mechanisms with a setting ε; and
-`batches`, for releases about several data sets at once.
+`batches`, which makes several releases about one data set together.
 """
 
 from privpost import lookup

@@ -55,29 +55,28 @@ def _checked(calibrate):
 
 @dataclass(frozen=True)
 class Mechanism(metaclass=Checked):
-    """A mechanism with its settings, for releases about n records; subclasses are frozen dataclasses.
+    """Base class of all mechanisms, which are frozen dataclasses of their settings.
 
     Attributes:
-        model: model whose `sufficient_statistics` are the input; tests also need its `records` and `theta_shape`.
+        model: model of the records. Its `sufficient_statistics` are the input of `perturb`.
         n: public number of records.
 
     Class attributes:
         method: id of the method in tables and in the colour map.
-        neighbours: which data sets are neighbours in the guarantee, such as "substitution" of one record.
-        norm: how `sensitivity` is measured: the "l1" or "l2" norm of the change of `query`; "natural parameters", the
-            l2 norm of the change of the output law's natural parameters; or "log-likelihood ratio", the largest
-            absolute change over θ.
-        notion: notion of differential privacy of `cost`.
-        public_inputs: the quantities that the mechanism takes as public.
-        releases: "statistics", from which any number of parameters may be drawn, or "sample", one draw of θ.
+        neighbours: relation between neighbouring data sets, such as "substitution" of one record.
+        norm: measure of the change that `sensitivity` bounds: the "l1" or "l2" norm of the change of `query`; "natural
+            parameters", the l2 norm of the change of the output law's natural parameters; or "log-likelihood ratio",
+            the largest absolute change over θ.
+        notion: notion of differential privacy in which `cost` is stated.
+        public_inputs: quantities that the mechanism takes as public.
+        releases: "sample" if a release is one draw of θ, or "statistics", from which any number of draws can be made.
         support: "reals" if a release has a density, or "integers" if it consists of whole numbers.
-        local: whether each person perturbs their own record, so that no curator is trusted. Studies that compare
-            mechanisms at one budget leave local mechanisms out.
-        exact: whether a release has exactly the stated law; False if the release comes from Markov chain Monte Carlo.
+        local: whether each person perturbs their own record, so that no curator is trusted.
+        exact: whether a release has exactly the stated law; False for Markov chain Monte Carlo.
         calibrated: name of the field that `calibrate` determines; None if there is none.
         tight: whether some pair of neighbours attains `sensitivity`; False if `sensitivity` is only an upper bound.
-        models: supported classes of models; () means every model with suitable statistics.
-        weightings: values of the field `weighting`, each of which is a separate method; () without such a field.
+        models: supported classes of models; () for every model with suitable statistics.
+        weightings: values of the field `weighting`, each of which is a separate method; () without this field.
 
     Raises:
         ValueError: n is not an integer of at least 1, or a setting is outside its range.
@@ -112,13 +111,9 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with settings such that one release costs at most the budget. No data are used.
+        """Return the mechanism, calibrated so that one release costs at most the budget. No data are used.
 
-        Args:
-            model: the model of the records.
-            n: public number of records.
-            budget: what one release may cost.
-            options: the mechanism's other settings (see `options`).
+        The `options` are the mechanism's other settings.
 
         Raises:
             ValueError: the mechanism has no guarantee in the budget's notion, or cannot meet the budget.
@@ -131,9 +126,9 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def query(self, data) -> np.ndarray:
-        """The function of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
+        """Value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
 
-        If statistics are released, this function is a release of `perturb` without noise.
+        If a mechanism releases statistics, this value is a release without noise.
         """
 
     def perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
@@ -152,19 +147,16 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def _perturb(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """Return what `perturb` returns, for statistics that were checked already."""
+        """Return releases about statistics (..., d) that `perturb` has checked."""
 
     def replicate(self, statistics, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Return `size` independent releases about one data set's statistics (d,), along a new first axis.
-
-        Audits need many releases. Mechanisms whose Markov chains run faster as a batch override this method.
-        """
+        """Return `size` independent releases about one data set's statistics (d,), along a new first axis."""
         check_count("size", size)
         statistics = np.asarray(statistics, float)
         return self.perturb(np.broadcast_to(statistics, (size, *statistics.shape)), rng)
 
     def check_statistics(self, statistics) -> None:
-        """Raises a ValueError unless statistics (..., d) are numbers and, if they are counts, sum to n."""
+        """Raises a ValueError unless statistics (..., d) are numbers. Counts must also sum to n."""
         checked = check_numbers("statistics", statistics, getattr(self.model, "statistics_size", None))
         if type(self.model) in COUNTED and checked.size:
             # A matrix product is many times faster than a sum over a short last axis.
@@ -174,36 +166,33 @@ class Mechanism(metaclass=Checked):
                     raise ValueError(f"n is {self.n}, but the statistics are those of {total:g} records")
 
     def each(self, size: int) -> Self:
-        """Return the mechanism with settings as arrays over `size` trials, if settings may differ between trials."""
+        """Return the mechanism for `size` trials. A subclass repeats settings that may differ between trials."""
         return self
 
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """Make the releases that a ledger asks for: by `perturb`, or by `replicate` if `size` is given.
-
-        Mechanisms that run Markov chains override this method to take settings of the run and return its diagnostics.
-        """
+        """Return the release that a ledger asks for, made by `perturb`, or by `replicate` if `size` is given."""
         return Release(self.perturb(statistics, rng) if size is None else self.replicate(statistics, size, rng))
 
     @classmethod
     def draw_all(cls, requests) -> list[Release]:
-        """Make the releases of several `Request`s of a ledger. Samplers that run faster together override this."""
+        """Return the releases for several requests of a ledger. Samplers that run faster together override this."""
         return [r.mechanism.draw(r.statistics, r.rng, r.size, **r.settings) for r in requests]
 
     def posterior_draw(self, release, rng: np.random.Generator) -> np.ndarray:
-        """Return one draw of θ per release by post-processing. A release that is a sample is returned itself."""
+        """Return one draw of θ per release by post-processing. A release that is a sample is returned unchanged."""
         check_source(rng)
         return release if self.releases == "sample" else self.model.sample(self.naive_posterior(release), rng)
 
     def naive_posterior(self, release) -> Any:
-        """Parameters of the conjugate posterior that treats the release as exact statistics; None if there is none."""
+        """Parameters of the conjugate posterior that treats the release as exact statistics. None if there is none."""
         return None
 
     def release_law(self, statistics) -> Any:
-        """Law of the release for statistics (..., d), such as the parameters of a beta law; None if unknown."""
+        """Law of the release given statistics (..., d), for example the parameters of a beta law. None if unknown."""
         return None
 
     def posterior_sample(self, statistics, rng: np.random.Generator) -> np.ndarray:
-        """Release once per leading index, and return one draw of θ from each release, as an analyst would make it."""
+        """Make one release per leading index, and return one draw of θ from each release."""
         return self.posterior_draw(self.perturb(statistics, rng), rng)
 
     @abstractmethod
@@ -211,20 +200,13 @@ class Mechanism(metaclass=Checked):
         """Return the cost of one release, in the mechanism's notion of privacy."""
 
     def rdp(self, orders) -> np.ndarray | None:
-        """Rényi DP parameter of one release at each order ≥ 1; inf beyond an asymptote.
-
-        The result is None for a mechanism with only an (ε, δ) guarantee. Pure mechanisms use `pure_to_rdp`. For others
-        it is computed exactly, by quadrature, if the release is one number with a known `log_density`.
-        """
+        """Rényi DP parameter of one release at each order ≥ 1. It is inf beyond an asymptote. None if unknown."""
         if self.notion == "pure":
             return pure_to_rdp(self.cost().epsilon, orders)
         return self._divergences.rdp(self, orders) if self.notion == "rdp" else None
 
     def privacy_curve(self, epsilon: float) -> float | None:
-        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of this δ; None if unknown.
-
-        This method computes δ by quadrature or summation if the release is one number with a known `log_density`.
-        """
+        """Smallest δ at which one release is (ε, δ)-DP, or an upper bound of this δ. None if unknown."""
         return self._divergences.curve(self, epsilon)
 
     @property
@@ -232,7 +214,7 @@ class Mechanism(metaclass=Checked):
         return masses if self.support == "integers" else densities
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics (pairs, 2, d) of distinct pairs of neighbours, including the worst pair; None if unknown."""
+        """Statistics (pairs, 2, d) of distinct pairs of neighbours, including the worst pair. None if unknown."""
         if type(self.model) not in COUNTED or len(self.model.prior) != 2:
             return None
         ones = np.arange(self.n + 1.0)
@@ -240,20 +222,17 @@ class Mechanism(metaclass=Checked):
         return np.stack([counts[1:], counts[:-1]], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise on one coordinate; None if it is unknown or no noise is added."""
+        """Distribution function of the noise on one coordinate. None if it is unknown or no noise is added."""
         return None
 
     def recalibrated(self, budget: Cost) -> Self | None:
-        """Return this mechanism with the setting at which its privacy curve just meets an (ε, δ) budget.
-
-        The result is None if the curve is unknown or no setting meets the budget.
-        """
+        """Return the mechanism whose privacy curve just meets an (ε, δ) budget, or None if there is none."""
         epsilon, _ = approximate_budget(budget)
         return None if self.privacy_curve(epsilon) is None else by_curve(self, budget)
 
     @cached_property
     def stated_cost(self) -> Cost:
-        """The result of `cost()`, which is computed only once."""
+        """Stored result of `cost()`."""
         return self.cost()
 
     @cached_property
@@ -261,7 +240,7 @@ class Mechanism(metaclass=Checked):
         return {}
 
     def cost_in(self, budget: Cost, accounting: str = "stated") -> Cost:
-        """Return the cost of one release in the notion (and at the order or δ) of a budget.
+        """Return the cost of one release in a budget's notion, at the budget's order or δ.
 
         Args:
             budget: budget in any notion.
@@ -295,37 +274,32 @@ class Mechanism(metaclass=Checked):
 
     @property
     def breaks(self) -> Any:
-        """Array of the points where `log_density` jumps, which quadrature needs; empty for a continuous density.
+        """Points where `log_density` jumps, for quadrature. The array is empty for a continuous density.
 
-        For additive noise, the points are differences between a release and its exact value; for a draw, values of θ.
-        Points too far away to matter may be left out. More than a few hundred points slow the quadrature down.
+        For additive noise, the points are differences between a release and its exact value. For a draw, they are
+        values of θ. Points too far away to matter may be left out.
         """
         return np.empty(0)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density of the release given the sufficient statistics; None if unknown.
+        """Log-density of the release (..., *release_shape) given sufficient statistics (..., d). None if unknown.
 
-        The density is with respect to Lebesgue measure and integrates to one. For a release of whole numbers, this is
-        the log-probability `log_mass`.
-
-        Args:
-            release: shape (..., *release_shape).
-            statistics: shape (..., d); leading axes broadcast.
+        For a release of whole numbers, this is the log-probability `log_mass`.
         """
         return self.log_mass(release, statistics)
 
     def log_mass(self, release, statistics) -> np.ndarray | None:
-        """Log-probability of a release of whole numbers, −inf for other numbers.
+        """Log-probability of a release of whole numbers. None if it is unknown, or if releases have a density.
 
-        The result is None if the probability is unknown or always 0. Arguments are as in `log_density`.
+        It is −inf for numbers that are not whole.
         """
         return None
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> "Draws":
         """Return draws (draws, *theta_shape) of θ from its posterior given one release and the law of the noise.
 
-        This is post-processing, which costs no privacy. The attribute `diagnostics` of the result has R-hat and the
-        effective sample size of the chains, or is None for independent draws.
+        The draws cost no privacy. Their attribute `diagnostics` has R-hat and the effective sample size of the chains,
+        or is None for independent draws.
 
         Raises:
             ValueError: no such posterior is implemented for this mechanism and model.
@@ -356,4 +330,4 @@ class Mechanism(metaclass=Checked):
     @classmethod
     @abstractmethod
     def examples(cls) -> list[Self]:
-        """Small instances for the tests that all mechanisms must pass; their data sets are few enough to enumerate."""
+        """Small instances for the tests that all mechanisms must pass. All their data sets can be enumerated."""

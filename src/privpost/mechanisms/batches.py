@@ -13,7 +13,7 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     """Return one release per row of statistics (..., d). Releases about equal rows are made as one batch.
 
     Args:
-        replicate: function of one data set's statistics (d,), a number of releases and rng. It returns (number, ...).
+        replicate: function of one data set's statistics (d,), a number of releases and rng, that returns the releases.
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])
@@ -37,7 +37,7 @@ class Batched:
 
     @abstractmethod
     def draw(self, statistics, rng, size: int | None = None) -> Release:
-        """Make `size` releases about one data set along a new first axis or, without `size`, one per leading index."""
+        """Return `size` releases about one data set, or one release per leading index if `size` is None."""
 
     def _perturb(self, statistics, rng):
         """Return one release per leading index. Releases about equal statistics are made as one batch."""

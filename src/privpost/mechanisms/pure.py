@@ -36,5 +36,5 @@ class PureMechanism(Mechanism):
         return cls(model, n, pure_epsilon(budget, cls.method), **options)
 
     def cost(self) -> Cost:
-        """The cost of one release: ε-DP."""
+        """The pure cost ε of one release."""
         return Cost("pure", self.epsilon)

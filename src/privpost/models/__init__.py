@@ -1,8 +1,8 @@
-"""Probabilistic models; each conjugate model is one file, which `privpost.discovery` finds.
+"""Probabilistic models of records.
 
-Users call classes, imported from here or from `privpost`. `conjugate` has models whose posterior belongs to the prior's
-family, `regression` linear and binary regressions, `networks` Bayesian networks and their graphs, `events` the hidden
-Markov model for counts of events in cells. All these modules use `base`, the interface of conjugate models.
+`conjugate` has models whose posterior belongs to the prior's family, `regression` has linear and binary regressions,
+`networks` has Bayesian networks and their graphs, and `events` has the hidden Markov model for counts of events in
+cells. `base` is the interface of conjugate models. Users import the classes from here or from `privpost`.
 """
 
 from privpost import lookup

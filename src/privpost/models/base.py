@@ -1,4 +1,4 @@
-"""The interface of a conjugate model; models do not depend on privacy."""
+"""The interface of conjugate models, and checks of their settings and records."""
 
 import inspect
 import math
@@ -56,15 +56,12 @@ def check_range(interval: str, **values) -> None:
 
 
 def is_number(value) -> bool:
-    """Whether a value is one real number; booleans are not."""
+    """Whether a value is one real number other than a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: bool = False) -> np.ndarray:
-    """Return the records as floats; raise a ValueError unless all are finite, in the interval, and whole if required.
-
-    Finiteness has its own check: comparisons with NaN are false, so a test for values outside would miss NaN.
-    """
+    """Return the records as floats, after checking that all are finite, in the interval and, if required, whole."""
     data = np.asarray(data, float)
     low, high = within
     # The sum of squares is the quicker check, but the sum overflows for huge finite values.
@@ -78,7 +75,7 @@ def check_records(data, within: tuple[float, float] = (-np.inf, np.inf), whole: 
 
 
 def check_length(name: str, values, size: int) -> np.ndarray:
-    """Return values (..., size) as an array; raise a ValueError if the last axis has another length."""
+    """Return values (..., size) as an array. Raises a ValueError if the last axis has another length."""
     array = np.asarray(values, float)
     if array.shape[-1:] != (size,):
         raise ValueError(f"{name} have the shape {array.shape}; the last axis must be {size}")
@@ -86,7 +83,7 @@ def check_length(name: str, values, size: int) -> np.ndarray:
 
 
 def counts(places: np.ndarray, size: int) -> np.ndarray:
-    """Count each of the numbers 0, …, size − 1 along the last axis of `places` (..., n); shape (..., size)."""
+    """Return how often each of 0, …, size − 1 occurs along the last axis of `places` (..., n); shape (..., size)."""
     rows = places.reshape(math.prod(places.shape[:-1]), -1)
     shifted = rows + size * np.arange(len(rows))[:, None]
     occurrences = np.bincount(shifted.ravel(), minlength=size * len(rows))
@@ -106,11 +103,9 @@ def check_call(what: str, function: Callable, arguments: Sequence, settings: Map
 
 
 class Checked(ABCMeta):
-    """Metaclass of classes whose calls raise a one-line error if an argument is missing or unknown.
+    """Metaclass of classes whose calls raise a one-line error if an argument is missing or unknown."""
 
-    A class gets the signature of its `__init__`. Otherwise help, editors and notebooks would show that of `__call__`.
-    """
-
+    # Otherwise help and editors would show the signature of `__call__`.
     @property
     def __signature__(cls):
         known = inspect.signature(cls.__init__)
@@ -125,7 +120,7 @@ class Checked(ABCMeta):
 
 
 class Regression(metaclass=Checked):
-    """A regression whose d weights have a spherical normal prior; subclasses are dataclasses with these two fields.
+    """Base of regressions whose d weights have a spherical normal prior.
 
     Attributes:
         dimension: number of weights d.
@@ -158,15 +153,14 @@ class Regression(metaclass=Checked):
 
 
 class ConjugateModel(metaclass=Checked):
-    """Exponential-family likelihood with its conjugate prior; subclasses are frozen dataclasses of prior settings.
+    """Base of models that have an exponential-family likelihood with its conjugate prior.
 
-    Shapes: `statistics` are (..., d), `parameters` of the prior and the posterior (..., k), `theta` is
-    (..., *theta_shape); leading axes are trials and broadcast.
+    Subclasses are frozen dataclasses of prior settings. Shapes are (..., d) for `statistics`, (..., k) for `parameters`
+    of the prior and the posterior, and (..., *theta_shape) for `theta`. Leading axes are trials and broadcast.
 
     Class attributes:
-        bounded: whether a record's statistics are bounded. If not, `records` are only examples, and the sum of the
-            statistics must be redacted before noise can make this sum private.
-        theta_shape: shape of one parameter value θ; a scalar unless a model says otherwise.
+        bounded: whether a record's statistics are bounded. If not, `records` are only examples.
+        theta_shape: shape of one parameter value θ; () for a scalar.
     """
 
     bounded: ClassVar[bool] = True
@@ -175,10 +169,7 @@ class ConjugateModel(metaclass=Checked):
     @property
     @abstractmethod
     def records(self) -> np.ndarray:
-        """Values of one record whose statistics differ most, shape (number, *record_shape).
-
-        These are all possible values if there are finitely many.
-        """
+        """Records (number, *record_shape) whose statistics differ most, or all possible records if they are few."""
 
     @property
     @abstractmethod
@@ -187,7 +178,7 @@ class ConjugateModel(metaclass=Checked):
 
     @property
     def statistics_size(self) -> int:
-        """Number of sufficient statistics of one data set, which equals the number of parameters."""
+        """Number of sufficient statistics of one data set."""
         return len(self.prior)
 
     @property
@@ -197,17 +188,14 @@ class ConjugateModel(metaclass=Checked):
 
     @abstractmethod
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Sum of the records' sufficient statistics, shape (..., d).
-
-        Args:
-            data: records, shape (..., n, *record_shape).
+        """Sum of the sufficient statistics (..., d) of records (..., n, *record_shape).
 
         Raises:
             ValueError: a value that is no record.
         """
 
     def posterior(self, statistics, prior=None) -> np.ndarray:
-        """Parameters of the posterior given sufficient statistics: the prior's parameters plus `update`, (..., k).
+        """Parameters (..., k) of the posterior: the prior's parameters plus `update(statistics)`.
 
         Args:
             statistics: shape (..., d); need not be integers.
@@ -220,40 +208,33 @@ class ConjugateModel(metaclass=Checked):
         return prior + self.update(check_length("statistics", statistics, prior.shape[-1]))
 
     def update(self, statistics: np.ndarray) -> np.ndarray:
-        """Increment of the parameters (..., k) by statistics (..., d): the statistics themselves, unless overridden."""
+        """Increment (..., k) of the parameters by statistics (..., d). By default, it equals the statistics."""
         return statistics
 
     def natural_parameters(self, parameters) -> np.ndarray:
-        """Natural parameters η of the prior family's minimal form, shape (..., k), given the family's parameters.
-
-        By default the given parameters are natural already.
-        """
+        """Natural parameters (..., k) of the prior family. By default, these are the given parameters."""
         return np.asarray(parameters, float)
 
     @abstractmethod
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) of the prior family p(θ|η) = exp(T(θ)·η − C(η)), shape (...); +inf if p cannot be normalised."""
+        """Log-partition C(η), shape (...), of the prior family exp(T(θ)·η − C(η)). It is inf if undefined."""
 
     @abstractmethod
     def sample(self, parameters, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
-        """Draws θ from the prior family.
+        """Draws of θ from the prior family, shape ([size,] ..., *theta_shape).
 
         Args:
             parameters: shape (..., k).
-            rng: source of randomness.
             size: None for one draw per leading index, else the length of a new first axis.
-
-        Returns:
-            Draws of shape ([size,] ..., *theta_shape).
         """
 
     @abstractmethod
     def sample_data(self, theta, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draws n records per θ, shape (..., n, *record_shape)."""
+        """Draws of n records per θ, shape (..., n, *record_shape)."""
 
     @abstractmethod
     def mean(self, parameters) -> np.ndarray:
-        """E θ under the prior family, shape (..., *theta_shape)."""
+        """Mean of θ under the prior family, shape (..., *theta_shape)."""
 
     @abstractmethod
     def variance(self, parameters) -> np.ndarray:
@@ -274,17 +255,11 @@ class ConjugateModel(metaclass=Checked):
 
 
 class BoundedFamily(ConjugateModel):
-    """A family whose statistics t(x) of a record are bounded and have the same sum for every record."""
+    """Base of families whose statistics of a record are bounded and have the same sum for every record."""
 
     @abstractmethod
     def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and covariance of the sums of the first `size` statistics: n times the log-partition's derivatives.
+        """Mean (q, trials) and covariance (q, q, trials) of the sums of the first q statistics of n records.
 
-        Args:
-            theta: shape (trials,), or (entries, trials) if θ is a vector.
-            n: number of records.
-            size: q, from 1 to d.
-
-        Returns:
-            The mean (q, trials) and the covariance (q, q, trials).
+        Here q is `size`. The shape of θ is (trials,), or (entries, trials) if θ is a vector.
         """

@@ -1,4 +1,4 @@
-"""Events with categorical fields in cells of regions and months: the records of the hidden Markov model."""
+"""Records of the hidden Markov model: events with categorical fields, in cells of regions and months."""
 
 import math
 from dataclasses import dataclass, field
@@ -11,14 +11,15 @@ from privpost.models.base import Checked, check_range, counts
 
 @dataclass(frozen=True)
 class EventCounts(metaclass=Checked):
-    """A record is an event: the number of its cell, and one level per field. Statistics count the levels in each cell.
+    """Model of events, each of which has the number of its cell and one level per field.
 
-    The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016, section 5).
+    Statistics count the levels in each cell. The model is that of `samplers.hidden_markov.gibbs` (Foulds et al. 2016,
+    section 5).
 
     Attributes:
-        cells: number of cells of each region; a region's cells follow each other in time.
+        cells: number of cells of each region. A region's cells follow each other in time.
         sizes: number of levels of each field.
-        n_states: K ≥ 1.
+        n_states: number K ≥ 1 of hidden states.
         transition: concentration a > 0 of the moves between states.
         emission: concentration b > 0 of the levels' probabilities.
 
@@ -48,7 +49,7 @@ class EventCounts(metaclass=Checked):
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
-        """Return the model of cells that are sorted by region; `region` (cells,) is the region of each cell."""
+        """Return the model of cells that are sorted by region, given the region of each cell (cells,)."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 
     @property
@@ -58,16 +59,16 @@ class EventCounts(metaclass=Checked):
 
     @property
     def records(self) -> np.ndarray:
-        """All events, shape (cells ΠK_d, 1 + fields)."""
+        """All possible events, shape (cells ΠK_d, 1 + fields), where field d has K_d levels."""
         return self.events(np.arange(self.n_records))
 
     @property
     def n_records(self) -> int:
-        """Number of possible events, cells ΠK_d: often too many to list."""
+        """Number cells ΠK_d of possible events."""
         return sum(self.cells) * math.prod(self.sizes)
 
     def events(self, places) -> np.ndarray:
-        """The events with the indices `places` (number,) in `records`, shape (number, 1 + fields)."""
+        """The rows `places` (number,) of `records`, shape (number, 1 + fields)."""
         return np.stack(np.unravel_index(places, (sum(self.cells), *self.sizes)), axis=-1)
 
     @property
@@ -82,7 +83,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """Shape (K, ΣK_d) of θ, the probabilities of each level in each state, the fields one after the other."""
+        """Shape (K, ΣK_d) of θ, the probabilities of each level in each state."""
         return (self.n_states, sum(self.sizes))
 
     def sufficient_statistics(self, data) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Statistical lower bounds on privacy parameters, from releases about two neighbouring data sets.
 
 An event is chosen on one pair of samples and counted on another pair, so the choice does not affect the confidence
-level. Clopper-Pearson limits bound the event's probability under each data set. By the data-processing inequality, the
-divergence between the two-point distributions (event, complement) is at most the divergence between the releases.
+level. By the data-processing inequality, the divergence between the two-point distributions (event, complement) is at
+most the divergence between the releases.
 """
 
 import functools
@@ -15,7 +15,7 @@ from privpost.models.base import check_range
 
 
 class Counts(NamedTuple):
-    """How many of the `size` releases about the first and about the second data set are in the event."""
+    """Numbers of releases about the first and the second data set that are in an event, out of `size` releases each."""
 
     first: int
     second: int
@@ -23,7 +23,7 @@ class Counts(NamedTuple):
 
 
 def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Clopper-Pearson lower and upper limit of a probability. Each limit is wrong with probability at most `level`.
+    """Return the Clopper-Pearson lower and upper limits of a probability.
 
     Args:
         hits: numbers of successes out of `size`, any shape.
@@ -42,16 +42,16 @@ def probability_limits(hits, size: int, level: float) -> tuple[np.ndarray, np.nd
 
 @functools.lru_cache(maxsize=16)
 def _limits(size: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return `probability_limits` for all counts from 0 to `size`, which many events use."""
+    """Return `probability_limits` for all counts from 0 to `size`."""
     return probability_limits(np.arange(size + 1), size, level)
 
 
 def event_divergence(p, q, order: float | None) -> np.ndarray:
-    """Divergence that an event of probabilities p and q proves: 0 if p ≤ q, otherwise ln(p/q) if order is None.
+    """Return the divergence that an event proves, given its probabilities p and q under the two data sets.
 
-    For an order λ, the result is the Rényi divergence of the two-point distributions, which is
-    ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). If p > q, this rises in p and falls in q, so a lower limit of p and
-    an upper limit of q give a lower limit of the divergence.
+    The divergence is 0 if p ≤ q, and otherwise ln(p/q) for an order of None. For an order λ, it is the Rényi divergence
+    of the two-point distributions, ln(p^λ q^(1−λ) + (1−p)^λ (1−q)^(1−λ)) / (λ−1). A lower limit of p and an upper limit
+    of q give a lower limit of the divergence.
 
     Raises:
         ValueError: the order is at most 1.
@@ -70,7 +70,7 @@ def event_divergence(p, q, order: float | None) -> np.ndarray:
 
 
 def lower_bound(counts: Counts, order: float | None, level: float) -> float:
-    """Lower confidence limit of the divergence between the releases. It is too high with probability ≤ `level`."""
+    """Return a lower confidence limit of the divergence between releases. Its error probability is at most `level`."""
     low, _ = probability_limits(counts.first, counts.size, level / 2)
     _, high = probability_limits(counts.second, counts.size, level / 2)
     return float(event_divergence(low, high, order))
@@ -84,17 +84,17 @@ class Event(NamedTuple):
     threshold: float
 
     def hits(self, features) -> int:
-        """Number of rows of features (size, columns) that lie in the event."""
+        """Return the number of rows of features (size, columns) that lie in the event."""
         return int((self.sign * features[:, self.column] >= self.threshold).sum())
 
 
 def choose_event(first, second, order: float | None, level: float, thresholds: int = 60) -> Event:
-    """Return the event, a half-line of one feature, with the largest lower bound of the divergence on two samples.
+    """Return the half-line of one feature with the largest lower bound of the divergence on two samples.
 
     Args:
         first, second: features of the releases about the two data sets, shape (size, columns) each.
         order: order of the Rényi divergence; None for pure DP.
-        level: as in `lower_bound`.
+        level: probability that the lower bound of one event is too high.
         thresholds: about how many quantiles of `first` are tried.
 
     Raises:

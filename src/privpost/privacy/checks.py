@@ -11,11 +11,7 @@ LARGEST = 1e100
 
 
 def pure_epsilon(budget: Cost, method: str) -> float:
-    """Return the largest ε of a pure mechanism within a budget of any notion.
-
-    Raises:
-        ValueError: the budget has ε = 0 or inf, for which a pure mechanism has no setting.
-    """
+    """Return the largest ε of a pure mechanism within a budget. Raises a ValueError if the budget has ε = 0 or inf."""
     check_budget(budget)
     epsilon = budget.epsilon
     if budget.notion == "rdp":
@@ -26,11 +22,7 @@ def pure_epsilon(budget: Cost, method: str) -> float:
 
 
 def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
-    """Return (ε, order) of a Rényi DP budget.
-
-    Raises:
-        ValueError: the budget is of another notion, or has ε = 0 or inf.
-    """
+    """Return ε and order of a Rényi DP budget. Raises a ValueError for another notion and for ε = 0 or inf."""
     check_budget(budget)
     if budget.order is None:
         raise ValueError(f"budget is {budget}; {method} has a Rényi guarantee only, so its notion must be 'rdp'")
@@ -40,11 +32,7 @@ def rdp_budget(budget: Cost, method: str) -> tuple[float, float]:
 
 
 def approximate_budget(budget: Cost) -> tuple[float, float]:
-    """Return (ε, δ) of a budget of approximate DP.
-
-    Raises:
-        ValueError: the budget is of another notion.
-    """
+    """Return ε and δ of a budget of approximate DP. Raises a ValueError if the budget is of another notion."""
     check_budget(budget)
     if budget.delta is None:
         raise ValueError(
@@ -72,7 +60,7 @@ def check_model(model, allowed: tuple[type, ...] = ()) -> None:
 
 
 def check_source(rng) -> None:
-    """Raises a ValueError unless rng is a numpy Generator or a source with its methods (see `distributions.noise`)."""
+    """Raises a ValueError unless rng is a numpy Generator or a source of noise (`distributions.noise`)."""
     draws = any(hasattr(rng, name) for name in ("random", "laplace", "normal"))
     if not isinstance(rng, np.random.Generator) and (not draws or isinstance(rng, np.random.RandomState)):
         raise ValueError(f"rng is {rng!r}; it must be a numpy Generator, for instance numpy.random.default_rng(1)")

@@ -1,4 +1,4 @@
-"""Sums of unbounded records in which records outside a public interval are left out, and their sensitivity."""
+"""Sums of unbounded records without the records outside a public interval, and the sensitivity of these sums."""
 
 import numpy as np
 
@@ -6,14 +6,11 @@ from privpost.models.base import check_bounds, check_records
 
 
 def redacted_sum(data, low, high) -> np.ndarray:
-    """Sum of the records in [low, high].
+    """Return the sum of the records in [low, high] (Bernstein and Sheldon 2018, section 3.3).
 
     Args:
-        data: shape (..., n).
+        data: shape (..., n). The result has shape (...).
         low, high: public bounds, broadcast against the leading axes.
-
-    Returns:
-        Σ x_i 1[low ≤ x_i ≤ high], shape (...) (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
         ValueError: the bounds are not finite or are out of order, or a record is not finite.
@@ -24,10 +21,7 @@ def redacted_sum(data, low, high) -> np.ndarray:
 
 
 def redacted_sensitivity(low, high) -> np.ndarray:
-    """Largest change of `redacted_sum` when one record is substituted: max(|low|, |high|, high − low).
-
-    The new record may lie outside the interval, so the old value disappears from the sum. Therefore high − low alone is
-    too small if the interval does not contain 0.
+    """Return the largest change of `redacted_sum` when one record is substituted: max(|low|, |high|, high − low).
 
     Args:
         low, high: public bounds, any shape.
@@ -36,6 +30,7 @@ def redacted_sensitivity(low, high) -> np.ndarray:
         ValueError: the bounds are not finite or are out of order.
     """
     low, high = _bounds(low, high)
+    # The new record may lie outside the interval. Then the old value disappears from the sum.
     return np.maximum(np.maximum(np.abs(low), np.abs(high)), high - low)
 
 

@@ -1,1 +1,1 @@
-"""Private releases of a user's data: from a specification (YAML) and a CSV file to a statement for publication."""
+"""Private releases of a user's data. A YAML specification and a CSV file give a statement that can be published."""

@@ -1,4 +1,4 @@
-"""Settings of the columns of a user's data: levels, and the value that an empty cell counts as."""
+"""Settings of the columns of a user's data, which are levels and the treatment of missing values."""
 
 import collections
 from typing import Any
@@ -7,7 +7,7 @@ from privpost.lab.schema import Setting, SettingError, Text, unquoted
 
 
 class Levels(Setting):
-    """A list of the values of a categorical column, at least two and all different; the values are read as texts."""
+    """A list of the values of a categorical column, which are at least two different texts."""
 
     def allowed(self) -> str:
         return "a list of at least 2 different texts or whole numbers"
@@ -28,7 +28,7 @@ class Levels(Setting):
 
 
 class Missing(Setting):
-    """What a cell without a value counts as: an error (refuse), a separate level, or a public value."""
+    """The treatment of a missing value, which is an error (refuse), a separate level, or a public value."""
 
     def allowed(self) -> str:
         return "refuse, level or {impute: VALUE}"

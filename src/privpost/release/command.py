@@ -1,4 +1,4 @@
-"""The command that makes a release: check everything, charge the ledger, draw once, and write the statement."""
+"""The command that makes a release. It checks all settings, charges the ledger, draws, and writes the statement."""
 
 import argparse
 import contextlib
@@ -21,15 +21,15 @@ from privpost.release.models.base import Posterior
 from privpost.release.spec import read
 from privpost.release.specification import Specification
 
-# Waits longer than this, in seconds, are announced.
+# A wait of more than this many seconds is announced.
 _PATIENCE = 5.0
 
 
 def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
-    """Make a release; return the exit status, and the statement, or None if no statement was delivered.
+    """Make a release, and return the exit status and the statement. The statement is None if it was not delivered.
 
     Raises:
-        SettingError: a setting, the data or a file is wrong; nothing was charged or released.
+        SettingError: a setting, the data or a file is wrong. Nothing was charged or released.
     """
     spec = read(options.specification)
     kind = models.KINDS[spec.model]
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
-    """Return an earlier statement without posterior and synthetic data; SettingError if its specification differs."""
+    """Return the statement of an earlier release with the same terms, without posterior and synthetic data."""
     try:
         earlier = json.loads(path.read_bytes())
         same = all(earlier[key] == json.loads(_json(value)) for key, value in terms.items())
@@ -88,7 +88,7 @@ def _again(spec, terms, path: Path) -> dict[str, Any]:
 
 
 def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -> tuple[int, dict[str, Any]]:
-    """Draw the posterior given the release, hand over the statement, and return exit status and statement."""
+    """Add posterior draws to a statement, hand the statement over, and return the exit status and the statement."""
     if spec.draws:
         _announce(spec, "drawing the posterior", kind.seconds(spec))
         content["posterior"], drawn = _posterior(spec, kind, mechanism, content, options.draws)
@@ -102,7 +102,7 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
-    """Return the calibrated mechanism and the terms of a release, before any data are read; raises as `calibrate`."""
+    """Return the calibrated mechanism and the terms of a release. Raise SettingError if the budget allows none."""
     # Floats may overflow at extreme priors and budgets. This is harmless, since every guarantee is proved exactly.
     with np.errstate(all="ignore"):
         if spec.sampling:
@@ -113,7 +113,7 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
-    """Return the mechanism with the least noise in the budget, and the ε that opendp proves, or None without a proof.
+    """Return the mechanism with the least noise in the budget, and its proved ε or None for simulated noise.
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
@@ -130,12 +130,14 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
 
 
 def _reason(error: Exception) -> str:
-    """Return the first line of an error's text, cut short, since some errors of opendp have thousands of digits."""
+    """Return the first 200 characters of the first line of an error's text."""
+    # Some errors of opendp have thousands of digits.
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
-    """Return a statement that is thrown away; this trial makes errors of drawing occur before the charge."""
+    """Return the statement of a trial draw."""
+    # The trial makes errors of drawing occur before the charge. Its statement is thrown away.
     try:
         return _drawn(spec, kind, mechanism, terms, exact)
     except Exception as error:
@@ -143,7 +145,7 @@ def _rehearsed(spec, kind, mechanism, terms, exact) -> dict[str, Any]:
 
 
 def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
-    """Draw a release, and return the statement of this release without posterior draws."""
+    """Draw a release, and return its statement without posterior draws."""
     if spec.sampling:
         drawn = {"draw": posterior_draw.released(spec, kind, mechanism, exact)}
     else:
@@ -159,7 +161,8 @@ def _drawn(spec, kind, mechanism, terms, exact, entry=None) -> dict[str, Any]:
 
 
 def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
-    """Write synthetic data, with a seed that the draws determine; return a description, or why there are no data."""
+    """Write synthetic data, and return a description of the data or the reason why there are none."""
+    # The draws determine the seed, so --again gives the same data.
     seed = hashlib.sha256(np.stack([*drawn.draws.values()]).tobytes()).digest()
     try:
         return synthetic.write(spec, kind, drawn, output, np.random.default_rng(int.from_bytes(seed)))
@@ -169,8 +172,8 @@ def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[str, Any], Posterior | None]:
-    """Return the statement's part on the posterior, and the posterior. If drawing fails, the part says why, and the
-    posterior is None: an error must not undo the release."""
+    """Return the statement's part on the posterior, and the posterior or None if drawing fails."""
+    # An error must not undo the release, so the statement describes the error.
     # The statement determines the seed, so repeating --again gives the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(fixed.encode()).digest()))
@@ -190,7 +193,7 @@ def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[
 
 
 def _announce(spec, what: str, seconds: float) -> None:
-    """Tell the user about a long wait, estimated from public numbers. Ignore errors in writing this message."""
+    """Tell the user about a long wait. Errors in writing this message are ignored."""
     if seconds > _PATIENCE:
         with contextlib.suppress(OSError, ValueError):
             line = f"privpost: {spec.path}: {what} takes some {seconds:.0f} seconds or longer"
@@ -198,7 +201,8 @@ def _announce(spec, what: str, seconds: float) -> None:
 
 
 def _json(content: Any, indent: str = "\n") -> str:
-    """Return indented JSON. Lists of numbers are not indented, since indenting would take six times as long."""
+    """Return indented JSON, with each list of numbers on one line."""
+    # Indenting lists of numbers would take six times as long.
     if content and isinstance(content, dict):
         marks, lines = "{}", [f"{_json(key)}: {_json(value, indent + '  ')}" for key, value in content.items()]
     elif isinstance(content, list) and content and isinstance(content[0], str):

@@ -1,7 +1,4 @@
-"""Delivery of a statement and of posterior draws to files or standard output.
-
-Writing is tried before the release is charged. After the draw, the statement is stored before anything else is done.
-"""
+"""Delivers a statement and posterior draws to files or standard output. Writing is tried before the charge."""
 
 import contextlib
 import fcntl
@@ -19,16 +16,16 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior
 from privpost.release.specification import Specification
 
-# Before the charge, a trial writes a file to the disk that is larger than the rehearsed statement by this many bytes.
+# The trial before the charge writes this many bytes more than the rehearsed statement has.
 _ROOM = 2**16
 
 
 class Undelivered(Exception):
-    """Raised if a release was charged but could not be handed over; the message says where the statement is."""
+    """Raised if a statement could not be handed over. The message says where the statement is."""
 
 
 def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
-    """Before the charge, raise SettingError unless posterior draws can be written to a new file."""
+    """Raise SettingError unless posterior draws can be written to a new file."""
     if not spec.draws:
         raise SettingError(f"--draws: {spec.path} asks for no posterior draws (posterior: {{draws: 4000}}).")
     for other, what in ((output, "--output"), (spec.ledger, "the ledger")):
@@ -41,11 +38,7 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
 
 
 def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write draws to a new file; return the statement's entry for this file. A netCDF file also has the release.
-
-    Raises:
-        OSError: the file cannot be written, or exists.
-    """
+    """Write posterior draws to a new file, and return the file's entry for the statement. Raise OSError on failure."""
     privacy = content["privacy"]
     attributes = {
         "method": posterior.method,
@@ -57,14 +50,13 @@ def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> di
 
 
 class Delivery:
-    """The place of a statement: a new file, or standard output with a backup file beside the ledger until printed.
+    """The place of a statement: a new file, or standard output.
 
-    Before the charge, a hidden file beside this place is locked and filled with blanks. If a killed release left a
-    hidden file that is blank, this file is reused. If the file holds a paid release, a message names the file.
+    Before the release is charged, a hidden file beside the output or the ledger is locked and filled with blanks. A
+    blank hidden file of an earlier release is reused. If a hidden file holds a paid release, a message names the file.
 
     Args:
         output: a new file, or None for standard output.
-        spec: the specification.
 
     Raises:
         SettingError: the file exists, or its folder cannot be used.
@@ -110,7 +102,7 @@ class Delivery:
             os.close(self._handle)
 
     def prepare(self, like: str) -> None:
-        """Before the charge, try every step of storing a statement except giving the file its name.
+        """Try every step of storing a statement except the last, which gives the file its name.
 
         Args:
             like: a text of about the statement's length.
@@ -127,7 +119,7 @@ class Delivery:
             self._check()
 
     def _take(self) -> None:
-        """Open and lock a hidden file: the one of the output file or, without output file, a free one by the ledger."""
+        """Open and lock a hidden file beside the output file, or beside the ledger if there is no output file."""
         name = hashlib.sha256(os.fsencode(self._place.name)).hexdigest()[:16]
         for number in itertools.count():
             path = self._place.with_name(f".privpost.{name}.{number}")
@@ -157,11 +149,7 @@ class Delivery:
         os.fsync(self._handle)
 
     def store(self, text: str) -> None:
-        """Write a statement durably to its place on the disk; a later call replaces the statement.
-
-        Raises:
-            Undelivered: the statement could not be stored in its place; the message says where the statement is.
-        """
+        """Store a statement on the disk, or replace the stored statement. Raise Undelivered if this fails."""
         if self._place is None:
             return
         content = text.encode()
@@ -202,7 +190,7 @@ class Delivery:
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:
-        """Write a statement that cannot be stored to standard output, as a last resort; always raise Undelivered."""
+        """Write a statement to standard output if it cannot be stored, and raise Undelivered."""
         try:
             _print(text)
         except (OSError, ValueError):
@@ -210,11 +198,7 @@ class Delivery:
         raise Undelivered(f"{problem}; the statement is on standard output")
 
     def hand_over(self, text: str) -> None:
-        """Store the whole statement; if there is no output file, also write it to standard output, as UTF-8.
-
-        Raises:
-            Undelivered: the statement could not be stored or written.
-        """
+        """Store the whole statement, and print it if there is no output file. Raise Undelivered if this fails."""
         self.store(text)
         if self._output is not None:
             return

@@ -1,4 +1,4 @@
-"""One posterior draw as a release: an exact draw from a private posterior, rounded down to public bits."""
+"""Releases of one exact draw from a private posterior, rounded to public bits or to a public lattice."""
 
 import functools
 import math
@@ -17,7 +17,7 @@ from privpost.release.specification import Specification
 
 # Orders at which the statement prints the Rényi parameter.
 _PRINTED_ORDERS = (2.0, 8.0, 32.0)
-# Largest number of seconds of a draw, including its rehearsals.
+# Longest time of a draw with its rehearsals, in seconds.
 LONGEST = 60.0
 LAWS = {
     "ops": "the prior times the likelihood, both to the power 1/T, truncated to [a0, 1 - a0]",
@@ -28,7 +28,7 @@ LAWS = {
 
 
 def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
-    """Return the mechanism nearest to the true posterior that the budget allows, and an upper bound of this one's ε.
+    """Return the mechanism nearest to the true posterior in the budget, and an upper bound of its ε.
 
     Raises:
         SettingError: python-flint is missing, or the budget allows no draw.
@@ -40,7 +40,7 @@ def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
 
 
 def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float) -> dict[str, Any]:
-    """Return the terms of a release of one draw. The terms depend on the specification alone."""
+    """Return the terms of a release of one draw, which depend on the specification alone."""
     _check_time(spec, kind, mechanism)
     law = mechanism.terms | kind.reading(spec) if kind.on_lattice else _cells(spec, kind, mechanism)
     law |= {"randomness": "the operating system's" if spec.noise == "secure" else "simulated"}
@@ -48,7 +48,7 @@ def terms(spec: Specification, kind: Sampled, mechanism: Mechanism, bound: float
 
 
 def _cells(spec, kind, mechanism) -> dict[str, Any]:
-    """Return the statement's description of the law of a draw that is rounded to bits."""
+    """Return the statement's description of a draw that is rounded to bits."""
     try:
         rounding = mechanism.rounding(spec.bits)
     except ValueError as error:
@@ -82,7 +82,7 @@ def _check_time(spec, kind, mechanism) -> None:
 
 
 def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
-    """Make the draw; return, by coordinate, the cell with interval and midpoint, or steps and value on a lattice."""
+    """Make the draw, and return a map from each parameter's name to the statement's entry on the rounded value."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
     named = zip(kind.parameters(spec), cells, strict=True)

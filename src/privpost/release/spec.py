@@ -1,4 +1,4 @@
-"""Reads and checks the specification of a release before any record is read."""
+"""Reads and checks the specification of a release."""
 
 import hashlib
 from pathlib import Path
@@ -15,7 +15,7 @@ from privpost.release.specification import COLUMN, MISSING, SAMPLING, Specificat
 LARGEST_DRAWS = 100_000
 # Counts up to this number are exact in floats, even with noise added.
 LARGEST_N = 2**40
-# With a larger ε, one record may make an event more than exp(10), that is, 22,000 times as likely.
+# With a larger ε, one record may make an event more than exp(10) = 22,000 times as likely.
 LARGEST_EPSILON = 10.0
 # Largest size of a specification in bytes, enough for tens of thousands of levels.
 LARGEST_FILE = 4 * 2**20
@@ -24,7 +24,7 @@ LARGEST_MESSAGE = 2000
 
 
 class _Epsilon(Real):
-    """The setting ε, without an upper limit; `_check_size` applies the limit, which `allow_large_epsilon` lifts."""
+    """The setting ε > 0. Its upper limit is checked in `_check_size`."""
 
     def allowed(self) -> str:
         return f"a number in (0, {LARGEST_EPSILON:g}]"
@@ -54,17 +54,13 @@ REQUIRED = ("model", "columns", "n", "epsilon")
 
 
 def largest_delta(n: int) -> float:
-    """Return the largest δ of a release that counts as private. Whole records may be revealed with probability δ."""
+    """Return the largest δ with which a release of n records counts as private."""
+    # Whole records may be revealed with probability δ.
     return min(1e-6, 1 / (10 * n))
 
 
 def read(path: Path) -> Specification:
-    """Return the checked specification in a YAML file.
-
-    Raises:
-        SettingError: the file cannot be read, or a setting is unknown, missing or outside its range; the message
-            names the setting, its value and what is allowed.
-    """
+    """Return the checked specification in a YAML file. Raise SettingError if the file or a setting is wrong."""
     content, digest = _load(path)
     try:
         return _read(path, content, digest)
@@ -105,7 +101,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
 
 
 def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
-    """Raise SettingError for a setting that does not fit other settings, or is missing although others need it."""
+    """Raise SettingError if two settings do not fit together, or if other settings need one that is missing."""
     pure = spec.mechanism in ("laplace", "ops")
     simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
     of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)
@@ -130,7 +126,7 @@ def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kin
 
 
 def _check_size(spec: Specification) -> None:
-    """Raise SettingError if ε or δ is so large that hardly anything is protected, unless a setting allows it."""
+    """Raise SettingError if ε or δ is above its limit, unless the specification lifts the limit."""
     if spec.epsilon > LARGEST_EPSILON and not spec.allow_large_epsilon:
         raise SettingError(
             f"epsilon is {spec.epsilon:g}, but must be {SETTINGS.fields['epsilon'].allowed()}: a larger one protects "
@@ -146,7 +142,7 @@ def _check_size(spec: Specification) -> None:
 
 
 def _load(path: Path) -> tuple[dict[str, Any], str]:
-    """Read a file once and return its settings and the SHA-256 of its bytes."""
+    """Return the settings in a YAML file, and the SHA-256 of the file."""
     try:
         with path.open("rb") as handle:
             raw = handle.read(LARGEST_FILE + 1)
@@ -165,7 +161,7 @@ def _load(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _columns(content: Any, kind: models.Kind) -> dict[str, dict[str, Any]]:
-    """Return the settings of all columns, by column; `missing: level` adds the level of empty cells to the levels."""
+    """Return the settings of each column by the column's name."""
     if isinstance(content, dict) and (hint := next(filter(None, map(unquoted, content)), "")):
         raise SettingError(f"columns: the name of a column: {hint}.")
     if not isinstance(content, dict) or not content or not all(isinstance(name, str) and name for name in content):

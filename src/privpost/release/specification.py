@@ -1,4 +1,4 @@
-"""The specification of a release: what is public about the data, and what the release may cost."""
+"""The specification of a release, which says what is public about the data and what the release may cost."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from privpost.release.columns import Missing, MissingText
 
 # Mechanisms that release one posterior draw, by their names in a specification.
 SAMPLING = ("ops", "direct", "diffused", "concentrated")
-# The level of cells without a value under `missing: level`.
+# Level of cells without a value, if the column has `missing: level`.
 MISSING = "missing"
 # Settings that columns of every model have.
 COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=True)}
@@ -18,14 +18,14 @@ COLUMN = {"missing": Missing(), "missing_texts": Vector(MissingText(), empty=Tru
 
 @dataclass(frozen=True)
 class Specification:
-    """A checked specification: the file, the SHA-256 of the file, and the settings, which docs/release.md explains."""
+    """A checked specification of a release, whose settings are explained in docs/release.md."""
 
     path: Path
     sha256: str
     model: str
     columns: dict[str, dict[str, Any]]
     prior: dict[str, Any]
-    # Posterior draws (0 for none) and budget (empty for none).
+    # Number of posterior draws, and the budget. Without a budget, the map is empty.
     draws: int
     budget: dict[str, Any]
     n: int
@@ -51,12 +51,12 @@ class Specification:
 
     @property
     def ledger(self) -> Path | None:
-        """The file that records the cost of releases; None without a budget."""
+        """Path of the ledger, which records the costs of releases, or None without a budget."""
         return self.path.parent / self.budget["ledger"] if self.budget else None
 
     @cached_property
     def codes(self) -> dict[str, dict[str, int]]:
-        """The code (a whole number) of each level, by column and level."""
+        """Whole number that stands for each level, by column and level."""
         return {
             name: {level: code for code, level in enumerate(settings.get("levels", ()))}
             for name, settings in self.columns.items()
@@ -69,6 +69,6 @@ class Specification:
         return column
 
     def counts_as(self, column: str) -> str | None:
-        """Return the value that a column's empty cells count as; None if they are refused."""
+        """Return the value that empty cells of a column count as, or None if they are refused."""
         policy = self.columns[column].get("missing", "refuse")
         return policy["impute"] if isinstance(policy, dict) else MISSING if policy == "level" else None

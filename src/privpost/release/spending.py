@@ -1,4 +1,4 @@
-"""Charges a release to a ledger before anything is drawn, or refuses a release that would exceed the budget."""
+"""Charges a release to a ledger before anything is drawn. A release that would exceed the budget is refused."""
 
 import contextlib
 import datetime
@@ -17,16 +17,15 @@ from privpost.release.specification import Specification
 
 @contextlib.contextmanager
 def charged(spec: Specification, loss: Law | None) -> Iterator[dict[str, Any] | None]:
-    """Charge a release durably, and hold signals back until the statement is stored.
+    """Charge a release to its ledger, and hold signals back until the statement is stored.
 
-    Yield what the statement shows (the entry's number, the total spent, the budget and the entry's digest), or None
-    without a ledger. The entry holds the dominating law of the release's privacy loss; the joint cost of several
-    releases follows from these laws. Only the sums of ε and δ decide on a refusal. These sums bound the cost even if
+    Yield the number of the ledger's entry, the total spent, the budget and the entry's digest. Without a ledger, yield
+    None. The sum of all ε and the sum of all δ must stay in the budget. These sums bound the cost even if
     specifications are chosen adaptively. A release that fails stays charged.
 
     Raises:
-        SettingError: the ledger cannot be read or written, is not a ledger, has a broken hash chain or another budget,
-            or the release would exceed the budget.
+        SettingError: the ledger cannot be read or written, is damaged or has another budget, or the release would
+            exceed the budget.
     """
     with signals_held() as hold:
         if spec.budget:
@@ -50,7 +49,7 @@ def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
 
 
 def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, Any] | None:
-    """Append the charge to the ledger; return the statement's part on it, or None if the path leads to another file."""
+    """Charge the ledger, and return the statement's part on the charge, or None if the ledger's file was replaced."""
     content = ledger.content
     budget, cost = _check(spec, content)
     terms = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -64,6 +63,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
         **{name: getattr(spec, name) for name in ("model", "mechanism", "noise")},
         "epsilon": cost.epsilon,
         "delta": cost.delta,
+        # The joint cost of several releases follows from the dominating laws of their privacy losses.
         **({"loss": loss.line()} if loss else {}),
     }
     header = [] if content.budget else [{"format": FORMAT, "budget": terms}]
@@ -74,7 +74,7 @@ def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, 
 
 
 def _check(spec: Specification, content: Content) -> tuple[Cost, Cost]:
-    """Return budget and cost of the release; raise SettingError if the ledger's budget differs or does not suffice."""
+    """Return the budget and the cost of a release. Raise SettingError if the ledger does not allow this cost."""
     budget, cost = (
         cost_of({"delta": 0.0, **spec.budget}),
         cost_of({"epsilon": spec.epsilon, "delta": spec.delta or 0.0}),

@@ -1,4 +1,4 @@
-"""Makes the statement of a release: the privacy guarantee, what the guarantee does not cover, terms, and posterior."""
+"""Makes the statement of a release, which gives the privacy guarantee, its limits, and the posterior."""
 
 import decimal
 import math
@@ -43,10 +43,7 @@ LARGE_DELTA = (
 
 
 def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, proved: float | None) -> dict[str, Any]:
-    """Return the terms of a release of noisy statistics. The terms depend on the specification alone.
-
-    `proved` is the ε that opendp proves for the noise, at δ if the notion has a δ; it is None for simulated noise.
-    """
+    """Return the terms of a release of noisy statistics, where `proved` is the ε that opendp proves, or None."""
     secure, laplace, unit = spec.noise == "secure", spec.mechanism == "laplace", kind.unit(spec)
     scale = mechanism.scale if laplace else mechanism.sigma
     spread = noise.spread(scale, laplace) if secure else scale
@@ -71,9 +68,9 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
 def promise(
     spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
 ) -> dict[str, Any]:
-    """Return a map with notion, ε and δ, whether these hold for real data, the given terms, and what is covered.
+    """Return the statement's part on privacy, which has the guarantee, the given terms, and what is covered.
 
-    `what` is the text that names the release; `source` names the numbers from which post-processing is computed.
+    Here `what` names the release in words, and `source` names the numbers from which users compute other results.
     """
     secure = spec.noise == "secure"
     return {
@@ -99,7 +96,7 @@ def _much(spec: Specification) -> bool:
 
 
 def _covers(spec: Specification, what: str, source: str) -> str:
-    """Return, in words and with exp(ε) as a number, how ε and δ limit what an observer of the release learns."""
+    """Return a sentence on how ε and δ limit what an observer of the release learns."""
     factor = f"exp(epsilon) = {_factor(spec.epsilon)}" if spec.epsilon <= _LARGEST_PRINTED else "exp(epsilon)"
     rest = (
         ". So whoever knows all other records, or takes them for independent of this one, changes the odds that this "
@@ -145,7 +142,7 @@ def specification(spec: Specification) -> dict[str, Any]:
 
 
 def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return a map with the posterior draws or the entry of their file, summaries, and how the draws were made."""
+    """Return the statement's part on the posterior, with the method, summaries, and the draws or their file."""
     imputed = [
         f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
         for name, settings in spec.columns.items()
@@ -170,7 +167,7 @@ def _known(value: float | None) -> float | None:
 
 
 def unusable(shown: dict[str, Any], synthetic: dict[str, Any]) -> str:
-    """Return a sentence on what is wrong with a statement's posterior or synthetic data, or "" if nothing is."""
+    """Return a sentence on what is wrong with a posterior or synthetic data, or "" if both can be used."""
     if "failed" in shown:
         return f"there is no posterior: {shown['failed']}."
     if not shown.get("converged", True):

@@ -1,9 +1,8 @@
-"""Synthetic data of a release: data sets from the posterior predictive law, at no further privacy cost.
+"""Synthetic data of a release, which are drawn from the posterior predictive law at no further privacy cost.
 
-Each set is drawn at one draw of θ from the noise-aware posterior. An analyst takes the posterior given each set and
-mixes these posteriors. The mixture comes near the posterior given the release only if the sets are much larger than the
-data (Räisä, Jälkö and Honkela 2025, JMLR 26). If the sets have the size of the data, the mixture has about twice the
-variance of that posterior. Rubin's rules, made for imputing a part of the data, are wrong for such sets.
+Each set is drawn at one draw of θ from the noise-aware posterior. An analyst computes the posterior given each set and
+mixes these posteriors. The mixture is close to the posterior given the release if the sets are much larger than the
+data (Räisä, Jälkö and Honkela 2025, JMLR 26). With sets of the data's size, the mixture has about twice the variance.
 """
 
 import csv
@@ -18,9 +17,9 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Posterior, Predictive
 from privpost.release.specification import Specification
 
-# Size of a set relative to the data; at 20, the variance of the mixture exceeds the posterior's by a twentieth.
+# Size of a set relative to the data. The mixture's variance exceeds the posterior's by a share of 1/20.
 TIMES = 20
-# Largest number of records of all sets together.
+# Largest number of records in all sets together.
 MOST = 5_000_000
 # Name of the column that numbers the sets.
 COLUMN = "synthetic_set"
@@ -31,12 +30,12 @@ RULE = (
 
 
 def place(output: Path) -> Path:
-    """Return the path of the file of synthetic data, which is beside the statement's file."""
+    """Return the path of the synthetic data, which lie beside the statement."""
     return output.with_name(f"{output.stem}.synthetic.csv")
 
 
 def check(spec: Specification, kind: Any) -> None:
-    """Raise SettingError if a specification asks for synthetic data, but its model or settings do not allow them."""
+    """Raise SettingError if a specification asks for synthetic data that the model or the settings do not allow."""
     if not spec.synthetic:
         return
     if not isinstance(kind, Predictive):
@@ -65,11 +64,7 @@ def check_output(spec: Specification, output: Path | None) -> None:
 
 
 def write(spec: Specification, kind: Any, drawn: Posterior, output: Path, rng: np.random.Generator) -> dict[str, Any]:
-    """Write the sets to a file with one row per record, and return the statement's part on synthetic data.
-
-    Raises:
-        OSError: the file cannot be written, or exists.
-    """
+    """Write synthetic data to a new file, and return the statement's part on them. Raise OSError if this fails."""
     path, size = place(output), TIMES * spec.n
     theta = np.stack([*drawn.draws.values()], axis=-1)
     # Use draws that are far apart in a chain.

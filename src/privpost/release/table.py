@@ -1,4 +1,4 @@
-"""Reads the data holder's CSV file. Errors name row, column and what is allowed, but never the content of a cell."""
+"""Reads the CSV file of the data. Error messages never show the content of a cell."""
 
 import csv
 import itertools
@@ -11,16 +11,16 @@ from privpost.lab.schema import SettingError
 from privpost.release.models.base import Kind
 from privpost.release.specification import Specification
 
-# Number of rows that are read and summed at once.
+# Number of rows that are read and summed at a time.
 CHUNK = 5000
 
 
 def statistics(path: Path, spec: Specification, kind: Kind, model) -> np.ndarray:
-    """Return the exact sufficient statistics of the records in a CSV file, shape (d,); no record is stored.
+    """Return the exact sufficient statistics (d,) of the records in a CSV file.
 
     Raises:
-        SettingError: the file cannot be read, a column is missing or occurs twice, a row and the header differ in
-            length, the specification does not allow the content of a cell, or the number of rows is not n.
+        SettingError: the file cannot be read, a column is missing or occurs twice, a row has the wrong length, a cell
+            holds a value that is not allowed, or the number of rows is not n.
     """
     return kind.summed(_chunks(path, spec, kind), model)
 

@@ -1,1 +1,1 @@
-"""Makes what a reader sees: the scorecard of claims, the README and other documents, and the report page."""
+"""Makes the scorecard of claims, the README and other documents, and the report page."""

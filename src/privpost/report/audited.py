@@ -1,4 +1,4 @@
-"""The audit's results on the mechanisms that a study ran, for the report."""
+"""Results of the privacy audit on the mechanisms that each study ran."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ STUDY = "audit/audit"
 
 
 def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
-    """Return, by study, the rows of `behind` for the mechanisms in the study's ledger; empty without an audit table."""
+    """Return the rows of `behind` for each study. Without an audit table, the map is empty."""
     known = {study.name: study for study in studies}
     if not (STUDY in known and known[STUDY].table_path("audit").is_file()):
         return {}
@@ -25,10 +25,8 @@ def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
 
 
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
-    """Return how many settings of each mechanism a ledger's rows `mechanisms` have, by class and variant ("" if none).
-
-    Rows with an infinite budget are left out, as in the audit.
-    """
+    """Return the number of different settings of each mechanism, by class and variant, from a ledger's rows."""
+    # Rows with an infinite budget are left out, as in the audit.
     settings_of: dict[tuple[str, str], set[str]] = {}
     unfolded = itertools.chain.from_iterable(map(ledgers.unfolded, rows))
     for row in (row for row in unfolded if row["budget"]["epsilon"] != "inf"):
@@ -39,12 +37,12 @@ def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
 
 
 def behind(table, study: str, ran: dict[tuple[str, str], int]) -> list[dict[str, Any]]:
-    """Return one row per mechanism and variant that a study ran, from the audit of the settings in the study's ledger.
+    """Return one row per mechanism and variant that a study ran, from the audit table.
 
-    `settings` is the number of settings that the study `ran` (None without a ledger); `audited` is the number of
-    settings that the audit tested. `exact` and `bound` are the largest shares of the claimed ε that the exact
-    divergence and a statistical lower bound show to be spent. `p` is the smallest p-value of draws under the claimed
-    law, or None. `verdict` has the verdicts other than "within claim", each with a number of settings.
+    `settings` is the number of settings that the study ran, or None without a ledger. `audited` is the number of
+    settings that the audit tested. `exact` is the largest share of the claimed ε that the exact divergence reaches.
+    `bound` is the largest share that a statistical lower bound reaches. `p` is the smallest p-value of draws under the
+    claimed law, or None. `verdict` counts the verdicts other than "within claim".
     """
     runs_it = table.study.map(lambda names: study in names.split(", "))
     used = table[(table.source == "records") & runs_it]

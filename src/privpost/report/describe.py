@@ -1,4 +1,4 @@
-"""Describes a study without running it: settings with their sources, data sets, and limits of validity."""
+"""Describes studies: their settings with sources, their data sets, and the limits of their results."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from privpost.datasets import catalogue
 from privpost.lab import grid, provenance
 from privpost.lab.study import SIZES, Study
 
-# The relations between neighbouring data sets that mechanisms declare, in words.
+# Words for the relations between neighbouring data sets that mechanisms declare.
 RELATIONS = {"substitution": "one record substituted, n public", "add/remove": "one record added or removed"}
 NOTIONS = {"pure": "pure ε-DP", "rdp": "(λ, ε)-RDP", "approximate": "(ε, δ)-DP"}
 SOURCES = ("paper", "author code", "reconstructed", "ours")
@@ -24,7 +24,7 @@ _SOURCE = re.compile(rf"^({'|'.join(SOURCES)})\b")
 
 
 class Setting(NamedTuple):
-    """A setting in a study's YAML: place, name and value, and the comment that gives the value's source."""
+    """A setting in a study's YAML file, with the source of its value and a note on the source."""
 
     section: str
     name: str
@@ -34,11 +34,10 @@ class Setting(NamedTuple):
 
 
 def settings(study: Study) -> list[Setting]:
-    """Return the settings and axes in a study's YAML, each with the comment beside or above the setting.
+    """Return the settings and axes in a study's YAML file, each with the comment beside or above it.
 
-    A comment begins with a source (one of `SOURCES`). `paper; prior: author code` gives the setting `prior` another
-    source. A comment above a block applies to axes without a comment in this block and in the following blocks, up to
-    the next block that has a comment above.
+    A comment begins with one of `SOURCES`. The comment `paper; prior: author code` gives the setting `prior` another
+    source. An axis without a comment has the comment above its block, or else the last comment above an earlier block.
     """
     import yaml
 
@@ -82,7 +81,8 @@ def _source_text(text: str, node) -> str:
 
 
 def _comment(lines: list[str], first: int, end) -> str:
-    """Return the comment on the lines of a value. A value that is a block ends before the next key."""
+    """Return the comment on the lines of a value, or "" if there is none."""
+    # A value that is a block ends before the next key.
     last = end.line if end.column else end.line - 1
     for line in lines[first : max(first, last) + 1]:
         if match := re.search(r"\s#\s*(.*)$", line):
@@ -99,7 +99,8 @@ def _above(lines: list[str], first: int) -> str:
 
 
 def _split(note: str, name: str) -> tuple[str, str]:
-    """Return the source that a comment gives, and the text; a source after the setting's name takes precedence."""
+    """Return the source of a setting's value and the other text of a comment."""
+    # A source after the setting's name takes precedence.
     match = _SOURCE.match(note)
     source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
     of_setting = re.search(rf"(?:^|[;,] ){re.escape(name)}: ({'|'.join(SOURCES)})\b", note)
@@ -107,7 +108,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return for each data set that studies read a map with title, kind, the repository's copy, licence and source."""
+    """Return a map for each data set that studies read, with title, kind, licence and source."""
     notes = []
     for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
@@ -126,7 +127,7 @@ def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
 
 
 def _here(data: catalogue.Dataset) -> str:
-    """Return, in words, which part of a data set the repository contains."""
+    """Return words on which part of a data set the repository contains."""
     if data.access == "generated":
         return "drawn anew"
     if data.access == "bring-your-own":
@@ -137,9 +138,8 @@ def _here(data: catalogue.Dataset) -> str:
 def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str, str]]) -> list[str]:
     """Return notes on what a reader has to know before trusting the numbers in a study's tables.
 
-    `tables` are the study's DataFrames, whose columns `guarantee`, `rhat*`, `ess_*`, `uses_private_metadata` and `*sem`
-    are read; `data` are the maps of `data_notes`. Markov chains are recognised by the samplers that the study imports.
-    `NOTES`, an optional list of sentences in the study's module, can add more notes.
+    Here `tables` are the study's DataFrames by name, and `data` is the result of `data_notes`. The list `NOTES` in the
+    study's module can add notes.
     """
     notes = [
         f"{note['title']} stands in for the paper's own data." for note in data if note["kind"].startswith("stands")
@@ -163,25 +163,23 @@ def validity_notes(study: Study, tables: Mapping[str, Any], data: list[dict[str,
 
 
 def unreleased(study: Study, tables: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return, by table, the columns that are computed from real people's records and that no release covers.
-
-    These are all columns except settings, axes and `PUBLIC_COLUMNS`, which follow from public numbers alone. A study
-    without a data set has no such columns.
-    """
+    """Return the columns of each table that are computed from real people's records without a private release."""
     if not study.datasets:
         return {}
+    # Settings, axes and `PUBLIC_COLUMNS` follow from public numbers alone.
     public = {*study.schema.fields, *SIZES, *_axes(study), *PUBLIC_COLUMNS}
     return {name: [column for column in table.columns if column not in public] for name, table in tables.items()}
 
 
 def _text(module: str) -> str:
-    """Return the source text of a module; empty if there is no file of the module."""
+    """Return the source text of a module, or "" if the module has no file."""
     path = provenance.file_of(module)
     return provenance.text_of(path) if path else ""
 
 
 def _runs_chains(module: str) -> bool:
-    """Whether a study's module imports, directly or through other experiments, a sampler not declared `EXACT`."""
+    """Return whether a study's module imports a sampler that is not declared `EXACT`."""
+    # Imports through other experiments count too.
     waiting, seen = [module], set()
     while waiting:
         if (name := waiting.pop()) not in seen:
@@ -201,11 +199,7 @@ def _declares_exact(module: str) -> bool:
 
 
 def neighbours() -> str:
-    """Return, in words, the relations between neighbouring data sets that mechanisms declare.
-
-    If there are several, each relation is followed by its methods. Raises ValueError, naming the mechanism, for a
-    relation that is not in `RELATIONS`.
-    """
+    """Return words for the neighbouring relations of all mechanisms. Raise ValueError for an unknown relation."""
     methods: dict[str, set[str]] = {}
     for kind in discovery.kinds():
         relation = kind.mechanism.neighbours
@@ -249,7 +243,7 @@ def _column(tables: Mapping[str, Any], name: str, value: str) -> bool:
 
 
 def _not_known(table) -> int:
-    """Return how many rows about Markov chains have no R-hat."""
+    """Return the number of rows on Markov chains that have no R-hat."""
     columns = [name for name in table.columns if name.startswith("rhat")]
     return int(table.loc[table["sampling"] == "mcmc", columns].isna().sum().sum()) if "sampling" in table else 0
 

@@ -1,4 +1,4 @@
-"""The figures that cover all studies: the hero, with three main results, and the strip of claims."""
+"""The figures that cover all studies: three main results, calibration of all models, and a strip of claims."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from privpost.experiments.zhang2016.statements import STATEMENTS
 from privpost.lab import store
 from privpost.report import scorecard as scorecards
 
-# The studies of the tables that the functions' parameters name.
+# Study of each table that is a parameter of a figure's function.
 STUDIES = {
     "war_logs_differences": "foulds2016/war_logs_likelihood",
     "bounds": "zhang2016/bounds",
@@ -43,7 +43,7 @@ PER_LINE = 22
 
 
 def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
-    """Return the named tables that exist in `results/` of the folder `home` and have rows."""
+    """Return the named tables that exist in the folder `home/results` and have rows."""
     import pandas as pd
 
     paths = {name: home / "results" / STUDIES.get(name, "") / f"{name}.csv" for name in names}
@@ -52,7 +52,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw the figures whose tables exist in `home` and have rows, into `out` or `home`; return the figures' paths."""
+    """Draw all figures whose tables exist in `home` into the folder `out` or `home`, and return the new paths."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -86,7 +86,7 @@ def hero(war_logs_differences, bounds, ecdf):
     return canvas
 
 
-# The curves of the war logs: for each curve, its rows, the method that determines the colour, and the label.
+# Curves of the war logs: the rows of the curve, the method that determines the colour, and the label.
 READINGS = (
     ({"second": "laplace", "variant": "paper", "start": "seeded"}, "naive", "noisy counts, clipped at 0"),
     ({"second": "ops", "start": "seeded"}, "ops", "one draw, best in hindsight"),

@@ -1,8 +1,4 @@
-"""The report: one HTML file with everything inside, made from published tables, figures and ledgers.
-
-The markup is in docs/templates/report.html.in, which escapes all values. Figures and tables are compressed; the page's
-script unpacks both.
-"""
+"""The report, which is one HTML file with the published tables, figures and ledgers."""
 
 import base64
 import csv
@@ -31,18 +27,16 @@ ROWS = 200
 
 
 def write(studies: Iterable[Study], home: Path, path: Path) -> Path:
-    """Write the report on some studies to `path`, and return this path."""
+    """Write the report on some studies to a file, and return the path of the file."""
     before = path.with_name("before_and_after.html")
     store.write_text(path, render(studies, home, before.name if before.is_file() else ""))
     return path
 
 
 def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
-    """Return, as one HTML text, the report on some studies, whose results and figures are in the folder `home`.
+    """Return the report on some studies as HTML. Raise FileNotFoundError without a scorecard.
 
-    The page says which figures, tables and ledgers are missing. It links to `before`, the page that
-    tools/before_and_after.py makes, unless `before` is empty. Raises FileNotFoundError, naming the command to run, if
-    there is no scorecard.
+    Results are read from the folder `home`. The report links to the page `before`, unless this name is empty.
     """
     studies = sorted(studies, key=lambda study: scorecard.paper_order(study.name))
     card = scorecard.read(home / "results/scorecard.csv")
@@ -98,10 +92,7 @@ def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
 
 
 def run_times(studies: Iterable[Study], path: Path):
-    """Return run times and memory, one row per study, from a file of times of cells; no rows if the file is missing.
-
-    Columns: `study`, `cells`, `seconds` (wall time, summed over the cells), `longest_cell_seconds`, `peak_mib`.
-    """
+    """Return the wall times and the peak memory of studies, one row per study, from a file with the times of cells."""
     import pandas as pd
 
     times = pd.DataFrame(published.read_times(path), columns=published.COLUMNS)
@@ -113,7 +104,7 @@ def run_times(studies: Iterable[Study], path: Path):
 
 
 def environment() -> jinja2.Environment:
-    """Return the environment of the report's template: every value is escaped, and an unknown name is an error."""
+    """Return the jinja2 environment of the report's template, which escapes every value."""
     jinja = templates.environment(
         loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=None
     )
@@ -132,7 +123,7 @@ def environment() -> jinja2.Environment:
 
 
 def policy(css: str, js: str) -> str:
-    """Return the Content-Security-Policy that allows the page's own style, script and pictures, and nothing else."""
+    """Return the Content-Security-Policy that allows the page's own style, script and pictures alone."""
     style, script = (
         f"'sha256-{base64.b64encode(hashlib.sha256(f'{chr(10)}{text}{chr(10)}'.encode()).digest()).decode()}'"
         for text in (css, js)
@@ -141,12 +132,12 @@ def policy(css: str, js: str) -> str:
 
 
 def inline(text: str) -> Markup:
-    """Return a text as HTML: text in `backticks` is marked as code, and everything is escaped."""
+    """Return a text as escaped HTML, where words in `backticks` are marked as code."""
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 class Packed:
-    """Compressed figures and tables of a page, each stored once; `texts` has them by the id of the HTML element."""
+    """Compressed figures and tables of a page, stored in the map `texts` by the id of the HTML element."""
 
     def __init__(self):
         self.texts: dict[str, str] = {}
@@ -157,7 +148,7 @@ class Packed:
         return name
 
     def table(self, path: Path) -> dict[str, Any]:
-        """Store at most `ROWS` rows of a CSV file; returns a map with name on the page, path and numbers of rows."""
+        """Store the first `ROWS` rows of a CSV file, and return the table's entry for the template."""
         if not path.is_file():
             return {"path": path, "rows": None}
         with path.open(newline="", encoding="utf-8") as handle:
@@ -167,10 +158,7 @@ class Packed:
         return {"name": self._add("table", content), "path": path, "rows": len(rows), "shown": len(data["rows"])}
 
     def figure(self, path: Path, caption: captions.Caption) -> dict[str, Any]:
-        """Store an SVG; returns a map with path, name on the page (None if the file is missing) and caption.
-
-        Raises SettingError if the SVG is published and was altered.
-        """
+        """Store an SVG file, and return its entry for the template. Raise SettingError if the file was altered."""
         name = None
         if path.is_file():
             published.check(path)
@@ -187,7 +175,7 @@ def _short(cell: str) -> str:
 
 
 def _study(study: Study, card, packed: Packed) -> dict[str, Any]:
-    """Return, by the names that the template uses, everything that the page says about a study."""
+    """Return everything that the page says about a study, by the names that the template uses."""
     data = describe.data_notes([study])
     return {
         "name": study.name,
@@ -224,6 +212,6 @@ def _range(pair: list | None) -> str:
 
 
 def _moment() -> datetime.datetime:
-    """Return the time at which the page is made, or the fixed date of a build that gives the same bytes."""
+    """Return the current time, or the fixed time that SOURCE_DATE_EPOCH gives for a reproducible build."""
     now = os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp()
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC)

@@ -1,4 +1,4 @@
-"""Quotes numbers from the published tables in templates, so that nobody types a measured number.
+"""Functions with which templates quote numbers from the published tables.
 
     {{ cell("zhang2016/stealth", "bound", t=0.01, epsilon=1) | fixed(3) }}
     {{ cell("fair_axis/logistic", "mean", dataset="adult", method="ops", epsilon=2) | pm(3) }}
@@ -6,9 +6,8 @@
     {{ pivot("zhang2016/stealth", rows="t", columns="epsilon", value="stealth_rate") | fixed(2) }}
     {{ number("Z6/largest ratio") | fixed(2) }}
 
-Conditions choose rows: a value, a list of values, `none` for an empty entry, `unlike(value)` or `above(value)`. Numbers
-with a decimal point are equal within a thousandth. `pm` shows the standard error from the column that belongs to the
-value's column (`tables.error_of`).
+A condition on a column is a value, a list of values, `none` for an empty entry, `unlike(value)` or `above(value)`. The
+filter `pm` shows the standard error from the column that `tables.error_of` names.
 """
 
 import functools
@@ -23,34 +22,32 @@ from privpost.lab.claims import plain
 from privpost.report import scorecard
 from privpost.report.templates import Estimate, Grid, number
 
-# Relative tolerance: documents give only the first digits of values on a logarithmic grid, such as 2.154.
+# Relative tolerance of conditions. Documents give the first digits of values on a logarithmic grid, such as 2.154.
 TOLERANCE = 1e-3
-# Headings of columns that the papers write as letters.
+# Headings of columns for which the papers use a letter.
 SYMBOLS = {"epsilon": "ε", "log_epsilon": "ln ε", "order": "λ", "beta": "β", "noise_variance": "σ²", "dataset": "data"}
 SYMBOLS |= {"prior_precision": "b", "truncation": "M"}
 
 
 class Unlike(NamedTuple):
-    """A condition on rows: the entry of a column differs from this value."""
+    """The condition that the entry of a column differs from a value."""
 
     value: Any
 
 
 class Above(NamedTuple):
-    """A condition on rows: the entry of a column is larger than this number."""
+    """The condition that the entry of a column is larger than a number."""
 
     value: float
 
 
 class Quotes:
-    """The tables in a folder of results; each table is read once. `asked` are the numbers that templates quoted.
-
-    Every method raises ValueError, naming table and conditions, for a quotation that does not fit the table.
-    """
+    """The tables in a folder of results. Methods raise ValueError for a quotation that does not fit its table."""
 
     def __init__(self, results: Path):
         self.results = results
         self.tables: dict[str, Any] = {}
+        # Tables and columns that templates quoted.
         self.asked: dict[tuple[str, str], None] = {}
         self._numbers: dict[str, Any] | None = None
 
@@ -62,7 +59,7 @@ class Quotes:
         return {**functions, "unlike": Unlike, "above": Above}
 
     def _path(self, table: str) -> Path:
-        """Return the path of the table `<paper>/<table>`, which belongs to one study of the paper."""
+        """Return the path of the table `<paper>/<table>`."""
         paper, _, name = table.rpartition("/")
         paths = sorted(self.results.glob(f"{paper}/*/{name}.csv" if paper else f"{name}.csv"))
         if not paths and f"{table}.csv" in published.MEASURED:
@@ -73,7 +70,7 @@ class Quotes:
         return next(iter(paths), self.results / f"{table}.csv")
 
     def rows(self, table: str, where: Mapping[str, Any]):
-        """Return the rows of a table that fulfil conditions."""
+        """Return the rows of a table that fulfil all conditions."""
         if table not in self.tables:
             self.tables[table] = tables.read_table(self._path(table))
         rows = self.tables[table]
@@ -85,14 +82,14 @@ class Quotes:
         return rows if fits is None else rows[fits]
 
     def cell(self, table: str, column: str, error: str = "", **where: Any) -> Any:
-        """Return the value of a column in the only row that fulfils the conditions."""
+        """Return the value of a column in the single row that fulfils the conditions."""
         rows = self._of(table, column, where)
         if len(rows) != 1:
             raise ValueError(f"{_called(table, where)}: {len(rows)} rows fit, but one value is quoted")
         return _value(rows.to_dict("records")[0], column, error)
 
     def number(self, name: str) -> Any:
-        """Return a number in the evidence for a claim, by `<id of the claim>/<name of the number>`."""
+        """Return a number in the evidence for a claim, given `<id of the claim>/<name of the number>`."""
         if self._numbers is None:
             card = scorecard.read(self.results / "scorecard.csv")
             self._numbers = {}
@@ -150,12 +147,10 @@ class Quotes:
         Args:
             table: a table's name, `<paper>/<table>`.
             rows: the columns that label a line of the grid, or a map from these columns to headings.
-            columns: the column whose values become columns of the grid; rows without a value fill the whole line.
-            value: the column whose values are shown.
+            columns: the column whose values become columns of the grid. A row without a value fills the whole line.
             error: the column of the standard error of `value`, unless `tables.error_of` names this column.
-            how: `largest` takes the largest value of several rows; by default, several rows are an error.
-            unless: a column of truth values; values from rows where this column is false are in brackets.
-            where: conditions on columns.
+            how: "largest" takes the largest value of several rows. By default, several rows are an error.
+            unless: a column of truth values. Values from rows where this column is false are in brackets.
         """
         fitting = self._of(table, value, where)
         keys, (across, heading) = _headings(rows), next(iter(_headings(columns).items()))
@@ -204,7 +199,7 @@ def _value(row: Mapping[str, Any], column: str, error: str) -> Any:
 
 
 def _fulfilled(column, wanted: Any):
-    """Return which entries of a column fulfil a condition."""
+    """Return whether each entry of a column fulfils a condition."""
     if isinstance(wanted, Unlike):
         return ~_fulfilled(column, wanted.value)
     if isinstance(wanted, Above):

@@ -1,4 +1,4 @@
-"""Reasons why checks of claims fail: paragraphs of prose, each bound to the checks that it explains.
+"""Reasons why checks of claims fail, which are paragraphs of prose in files.
 
 `docs/templates/reasons/<paper>.md` has a heading for each claim. Below the heading are one or more reasons:
 
@@ -10,10 +10,10 @@
 
     Text, with {{ number["OPS minus Laplace at " ~ star] | digits(2) }} from the claim's own evidence.
 
-A `*` stands for anything, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits.
+A `*` stands for any text, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits.
 In the text, `number` is the claim's evidence, `check` is the failed check, `star` is the part of the check that the
-first `*` fits, and `passed` says which checks pass. A text that is rendered to nothing (by an `{% if %}`), or that
-names a number that the evidence does not have, explains nothing.
+first `*` fits, and `passed` says which checks pass. A reason explains nothing if its text is rendered to nothing or
+needs a number that the evidence does not have.
 """
 
 import re
@@ -33,14 +33,14 @@ _SEE = re.compile(r"\s*(?:See: (\S+)\s*)?")
 
 
 class Reason(NamedTuple):
-    """A reason: patterns of checks, the text that explains these checks, and a link to the derivation (`See:`)."""
+    """A reason with patterns of the explained checks, a text, and a link to the derivation."""
 
     checks: tuple[str, ...]
     text: str
     see: str = ""
 
     def star(self, check: str) -> str | None:
-        """Return the part of a check that the first `*` of a pattern fits ("" without `*`); None if no pattern fits."""
+        """Return the part of a check that the first `*` of a pattern fits, or None if no pattern fits."""
         for pattern in self.checks:
             if match := re.fullmatch("(.*)".join(map(re.escape, pattern.split("*"))), check):
                 return (*match.groups(), "")[0]
@@ -48,10 +48,7 @@ class Reason(NamedTuple):
 
 
 def read(paper: str, folder: Path = FOLDER) -> dict[str, list[Reason]]:
-    """Return, by claim, the reasons in a paper's file; empty if the paper has no file.
-
-    Raises SettingError, naming file and claim, if anything but reasons follows a heading.
-    """
+    """Return the reasons in a paper's file by claim. Raise SettingError for text that is no reason."""
     path = folder / f"{paper}.md"
     if not path.is_file():
         return {}
@@ -76,12 +73,7 @@ def of(id: str, known: Mapping[str, list[Reason]]) -> list[Reason]:
 
 
 def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], list[Reason]]:
-    """Return why the failed checks of a claim fail.
-
-    Returns:
-        the texts of reasons, rendered with the claim's evidence; the failed checks without a reason; and the reasons
-        that explain no failed check.
-    """
+    """Return the texts that explain a claim's failed checks, the unexplained checks, and the unused reasons."""
     texts: dict[str, None] = {}
     explained: set[str] = set()
     idle = []
@@ -95,7 +87,7 @@ def explain(claim: Claim, reasons: list[Reason]) -> tuple[list[str], list[str], 
 
 
 def _told(reason: Reason, claim: Claim, check: str) -> str:
-    """Return a reason's text for a failed check; empty if the reason does not apply."""
+    """Return a reason's text for a failed check, or "" if the reason does not apply."""
     from jinja2 import UndefinedError
 
     star = reason.star(check)
@@ -109,7 +101,7 @@ def _told(reason: Reason, claim: Claim, check: str) -> str:
 
 
 def render(text: str, evidence: Mapping, **given: Any) -> str:
-    """Return a reason's text on one line, with numbers of the evidence; raises UndefinedError for an unknown number."""
+    """Return a reason's text on one line, with numbers of the evidence. Raise UndefinedError for an unknown number."""
     from privpost.report import templates
 
     return " ".join(templates.environment().from_string(text).render(number=evidence, **given).split())

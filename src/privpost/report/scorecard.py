@@ -1,4 +1,4 @@
-"""The scorecard: every claim of every study with a verdict, which is computed from tables alone."""
+"""The scorecard, which has all claims of all studies with verdicts that are computed from tables."""
 
 import importlib
 import importlib.util
@@ -18,9 +18,9 @@ COLUMNS = (
     "id", "paper", "whose", "study", "place", "statement", "test", "verdict", "by", "reason", "checks", "failed",
     "why", "unexplained", "see", "evidence", "variant", "stand_in", "seen",
 )  # fmt: skip
-# The verdict of a study without tables, in the single row that stands for all claims of the study.
+# Verdict in the row of a study without tables.
 NOT_SCORED = "not scored"
-# The verdicts and outcomes on stand-ins, from the worst to the best.
+# Verdicts, and outcomes on data that stand in for the paper's own, from the worst to the best.
 SEVERITY = ("does not hold", "holds in part", "not seen", "not testable", NOT_SCORED, "holds", "seen")
 PAPERS = {
     "foulds2016": "Foulds, Geumlek, Welling and Chaudhuri (2016), On the Theory and Practice of Privacy-Preserving "
@@ -37,7 +37,7 @@ PAPERS = {
 }
 # The name of a standard error in evidence.
 _ERROR = re.compile(r"(^|: )(its standard error|standard error|sem)(,|$)")
-# The papers' names in headings and links.
+# Names of papers in headings and links.
 NAMES = {
     "foulds2016": "Foulds et al. 2016",
     "zhang2016": "Zhang et al. 2016",
@@ -47,17 +47,17 @@ NAMES = {
     "fair_axis": "All mechanisms at the same (ε, δ)",
     "noise_aware": "Noise-aware inference",
 }
-# The first letter of a claim's id determines the claim's chapter, whichever study scores the claim.
+# Chapter of a claim by the first letter of the claim's id.
 CHAPTERS = {
     "F": "foulds2016", "Z": "zhang2016", "G": "geumlek2017", "B": "bernstein2018",
     "A": "audit", "N": "noise_aware", "X": "fair_axis",
 }  # fmt: skip
-# Evidence is rounded to six digits: enough for every claim, and the same on all types of CPU.
+# Number of digits of evidence. Six digits are the same on all types of CPU.
 DIGITS = 6
 
 
 class Scored(NamedTuple):
-    """The claims of a study. If tables of the study are missing, `claims` is None and `lacking` says why."""
+    """The claims of a study. If tables are missing, `claims` is None and `lacking` is the reason."""
 
     study: str
     claims: Sequence[Claim] | None
@@ -69,12 +69,11 @@ class Scored(NamedTuple):
 
 
 def score(studies: Iterable[Study]) -> list[Scored]:
-    """Score the claims of each study from its tables, and the claims of each paper over several studies.
+    """Score the claims of each study, and the claims of each paper over several studies.
 
-    The claims of a study are in the study's claims.py. Claims over several studies are in
-    `experiments/<paper>/claims.py`. These can also read tables of other papers, whose studies `READS` names. Claims on
-    tables of removed studies are left out. Raises SettingError, naming study, claim and line, if a claim's function
-    fails.
+    Claims over several studies are in `experiments/<paper>/claims.py`. They read the tables of the paper's studies and
+    of the studies that `READS` names. Claims on tables of removed studies are left out. Raises
+    SettingError if the function of a claim fails.
     """
     scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -104,17 +103,16 @@ def score(studies: Iterable[Study]) -> list[Scored]:
 
 
 def claims_of(study: Study, frames: Mapping[str, Any], unscored: dict[str, str] | None = None) -> list[Claim]:
-    """Return a study's claims, scored on given tables; empty without a module `claims`. For `unscored`, see `score`."""
+    """Return a study's claims, scored on given tables. The map `unscored` gets the reasons of unscored claims."""
     return claims.score(study.module("claims"), frames, study.name, unscored=unscored) if study.has("claims") else []
 
 
 def table(scored: Iterable[Scored]):
-    """Return the scorecard as a DataFrame of strings with columns `COLUMNS`, one row per claim in the papers' order.
+    """Return the scorecard as a DataFrame of strings with columns `COLUMNS` and one row per claim.
 
-    `whose` is "paper" for a sentence of a paper and "ours" for a claim of this project; `paper` is the claim's chapter.
-    `checks` is the number of checks. Three columns are JSON text: `evidence`, `failed` (the names of failed checks) and
-    `unexplained` (failed checks that `why` does not explain). A study without tables has one row, without id, with the
-    verdict `NOT_SCORED`. Raises ValueError, naming both studies, if two claims have the same id.
+    `whose` is "paper" for a claim of a paper and "ours" for a claim of this project. `paper` is the claim's chapter,
+    and `checks` the number of checks. The columns `by`, `evidence`, `failed` and `unexplained` are JSON. The row of a
+    study without tables has no id, and the verdict `NOT_SCORED`. Raises ValueError if two claims have the same id.
     """
     import pandas as pd
 
@@ -154,16 +152,16 @@ def table(scored: Iterable[Scored]):
 
 
 def chapter(id: str, study: str) -> str:
-    """Return a claim's chapter: for studies of this project, by the first letter of `id`; else the study's paper."""
+    """Return a claim's chapter, given the claim's id and its study."""
     paper = study.split("/", maxsplit=1)[0]
     return CHAPTERS.get(id[:1], paper) if paper in CHAPTERS.values() else paper
 
 
 def paper_order(name: str) -> tuple:
-    """Return a sort key that orders papers by year, followed by studies that belong to no paper."""
+    """Return a sort key that puts papers in the order of their years, and other studies last."""
     paper = name.split("/", maxsplit=1)[0]
     year = re.search(r"(\d{4})$", paper)
-    # The two papers of one year are in the order of the project's list.
+    # Two papers are of the same year.
     first = {"foulds2016": 0, "zhang2016": 1}.get(paper, 2)
     return (int(year[1]) if year else 9999, first, name)
 
@@ -174,7 +172,7 @@ def _natural(id: str) -> tuple:
 
 
 def plain(value: Any) -> Any:
-    """Return evidence in a form for JSON: numbers have `DIGITS` digits; infinite numbers and NaN become words."""
+    """Return evidence in a form for JSON, where numbers are rounded, and infinite numbers and NaN are words."""
     value = claims.plain(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -196,10 +194,7 @@ def write(scored: Iterable[Scored], path: Path) -> Path:
 
 
 def read(path: Path):
-    """Return a scorecard from its CSV file, all columns as strings.
-
-    Raises FileNotFoundError, naming the command to run, if the file is missing.
-    """
+    """Return a scorecard from its CSV file, with strings in all columns. Raise FileNotFoundError without the file."""
     import pandas as pd
 
     tables.check_there(path)
@@ -207,10 +202,7 @@ def read(path: Path):
 
 
 def explanation(row) -> str:
-    """Return in words why a claim (a row of the scorecard) does not hold, and which failed checks have no known cause.
-
-    The text is empty if the claim holds, and lists the failed checks if no cause is known.
-    """
+    """Return a text on why a claim does not hold, given the claim's row of the scorecard."""
     if not row.why:
         return row.reason
     unexplained = json.loads(row.unexplained)
@@ -218,17 +210,14 @@ def explanation(row) -> str:
 
 
 def tally(row) -> str:
-    """Return, in words, how many of a claim's checks fail; empty if no check fails or the claim has no checks."""
+    """Return words on how many of a claim's checks fail, or "" if no check fails."""
     failed = json.loads(row.failed or "[]")
     return f"{len(failed)} of {row.checks} checks fail" if failed else ""
 
 
 def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
-    """Return a claim's evidence (a map, or its JSON in the scorecard) as rows of name and value ± standard error.
-
-    A standard error follows its value in the evidence, as `number(name, value, error)` puts it there; nested names are
-    joined by a colon.
-    """
+    """Return a claim's evidence, which is a map or JSON, as rows of a name and "value ± standard error"."""
+    # In the evidence, a standard error follows its value. Nested names are joined by a colon.
     numbers = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
     for name, value in leaves(numbers):
@@ -241,7 +230,7 @@ def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
 
 
 def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield, for each value in nested maps, the names that lead to the value, joined by `between`, and the value."""
+    """Yield a name and a value for each value in nested maps. The name joins all names that lead to the value."""
     for name, item in value.items():
         if isinstance(item, Mapping):
             yield from leaves(item, between, f"{prefix}{name}{between}")
@@ -250,11 +239,9 @@ def leaves(value: Mapping[str, Any], between: str = ": ", prefix: str = "") -> I
 
 
 def _listed(name: str, values: list) -> tuple[str, str]:
-    """Return the name and the text of a list in the evidence. The text of an empty list is "none".
-
-    A name such as "behind at (epsilon, delta)" labels the parts of each entry of the list. A name that ends in
-    ": rows, margin" labels the entries. If the name contains "smallest and largest", the text is a range.
-    """
+    """Return the name and the text of a list in the evidence."""
+    # A name such as "behind at (epsilon, delta)" labels the parts of each entry of the list. A name that ends in
+    # ": rows, margin" labels the entries. If the name contains "smallest and largest", the text is a range.
     inside, last = re.search(r" ?\(([^()]+)\)$", name), name.rpartition(": ")[2].split(", ")
     if inside and "," in inside[1]:
         labels, name = inside[1].split(", "), name[: inside.start()]
@@ -274,7 +261,7 @@ def _entry(labels: Sequence[str], values: Sequence) -> str:
 
 
 def _with_error(value: Any, error: float | None) -> str:
-    """Return, as text, a value with four digits, or with a standard error of two digits and rounded accordingly."""
+    """Return a value as text with four digits, or with a standard error of two digits."""
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:
@@ -284,10 +271,10 @@ def _with_error(value: Any, error: float | None) -> str:
 
 
 def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]:
-    """Return, in words, how verdicts changed from `before` to `after`, which are DataFrames of the scorecard.
+    """Return a line for each claim whose verdict changed between two scorecards, which are DataFrames.
 
-    A claim is compared if its study is in `scored` or has claims in `after`, unless the study is in `partial`, the
-    studies that were built although some of their data sets were missing.
+    A study is compared if it is in `scored` or has claims in `after`. Studies in `partial`, which were built although
+    data sets were missing, are left out.
     """
     after = after[~after.study.isin(partial)]
     before = before[before.study.isin({*after.study, *scored} - {*partial})]
@@ -304,24 +291,24 @@ def changes(before, after, partial=frozenset(), scored=frozenset()) -> list[str]
 
 
 def outcome(claim) -> str:
-    """Return the verdict on a claim and, if it differs, the outcome on data that stand in for the paper's own."""
+    """Return the verdict on a claim, and any different outcome on data that stand in for the paper's own."""
     return ", ".join(dict.fromkeys(word for word in (claim.verdict, getattr(claim, "seen", "")) if word))
 
 
 def of_papers(card):
-    """Return the scorecard's rows of claims that papers make, without the claims of this project."""
+    """Return the rows of a scorecard with the claims that papers make."""
     return card[card.whose == "paper"]
 
 
 def counts(card) -> dict[str, int]:
-    """Return, by verdict, the numbers of claims, and the numbers of claims seen and not seen on stand-ins."""
+    """Return the number of claims with each verdict, and with each outcome on stand-in data."""
     claims = card[card.id != ""]
     verdicts = {verdict: int((claims.verdict == verdict).sum()) for verdict in VERDICTS}
     return verdicts | {seen: int((claims.seen == seen).sum()) for seen in SEEN}
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Return the numbers of claims with each verdict in words, such as "1 holds, 2 do not hold"."""
+    """Return the number of claims with each verdict as text, such as "1 holds, 2 do not hold"."""
     many = {"holds": "hold", "holds in part": "hold in part", "does not hold": "do not hold"}
     shown = ((count, verdict if count == 1 else many.get(verdict, verdict)) for verdict, count in counts.items())
     said = (f"{count} {words}" for count, words in shown if count)

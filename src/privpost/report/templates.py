@@ -1,4 +1,4 @@
-"""The environment of templates: jinja2, with an error for an unknown name, and filters that write numbers."""
+"""The jinja2 environment of all templates, with filters that write numbers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,21 +10,21 @@ from privpost.evaluation.rows import markdown
 
 
 class Estimate(float):
-    """A number of a table, with its standard error, if any. It is in brackets if no conclusion rests on it."""
+    """A number of a table with its standard error or None. A number on which no conclusion rests is in brackets."""
 
     error: float | None = None
     bracketed: bool = False
 
 
 class Grid(NamedTuple):
-    """A table of labels and values, turned into Markdown by a filter."""
+    """A table of labels and values, which filters turn into Markdown."""
 
     head: Sequence[str]
     lines: Sequence[tuple[Sequence[str], Sequence[Any]]]
 
 
 def environment(**options: Any) -> jinja2.Environment:
-    """Return an environment for templates; `options` are options of jinja2, such as `loader` or `autoescape`."""
+    """Return an environment for templates, with further options of jinja2 such as `loader`."""
     fixed = {"undefined": jinja2.StrictUndefined, "finalize": number, "keep_trailing_newline": True}
     jinja = jinja2.Environment(**{**fixed, **options})
     jinja.filters |= FILTERS
@@ -32,9 +32,9 @@ def environment(**options: Any) -> jinja2.Environment:
 
 
 def number(value: Any, form: str = ".4g") -> Any:
-    """Return a number as text in a format, with a typographic minus sign; other values are not formatted.
+    """Return a number as text in a format, with a typographic minus sign. Other values are not formatted.
 
-    A number below ten millions that would need an exponent, such as 6.05e+03, is written out: 6,050.
+    A number below ten millions is written without an exponent: 6,050 instead of 6.05e+03.
     """
     if isinstance(value, Grid):
         return as_markdown(value, number)
@@ -51,22 +51,22 @@ def number(value: Any, form: str = ".4g") -> Any:
 
 
 def fixed(value: Any, places: int = 2) -> str:
-    """Return, as text, a number with the given number of decimal places, or a grid as a table of such numbers."""
+    """Return a number or a grid as text with the given number of decimal places."""
     return _written(value, lambda entry: number(entry, f".{places}f"))
 
 
 def digits(value: Any, count: int = 4) -> str:
-    """Return, as text, a number with the given number of significant digits, or a grid as a table of such numbers."""
+    """Return a number or a grid as text with the given number of significant digits."""
     return _written(value, lambda entry: number(entry, f".{count}g"))
 
 
 def scientific(value: Any, places: int = 1) -> str:
-    """Return, as text, a number in scientific notation, or a grid as a table of such numbers."""
+    """Return a number or a grid as text in scientific notation."""
     return _written(value, lambda entry: number(entry, f".{places}e"))
 
 
 def pm(value: Any, places: int = 3, kind: str = "f") -> str:
-    """Return "estimate ± standard error", or a grid as a table of these; raises ValueError for a missing error."""
+    """Return a number or a grid as text with standard errors. Raise ValueError if a standard error is missing."""
 
     def text(estimate: Any) -> str:
         if not isinstance(estimate, Estimate):
@@ -81,19 +81,19 @@ def pm(value: Any, places: int = 3, kind: str = "f") -> str:
 
 
 def percent(value: float, places: int = 0) -> str:
-    """Return a share in per cent."""
+    """Return a share as text in per cent."""
     return f"{number(100 * value, f'.{places}f')} %"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as text: in seconds below 90 seconds, in minutes below 90 minutes, else in hours."""
+    """Return a time as text in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def as_markdown(grid: Grid, text: Callable[[Any], str]) -> str:
-    """Return a grid as a table in Markdown; the function `text` turns each value into text."""
+    """Return a grid as a table in Markdown, where the function `text` turns each value into text."""
     return markdown(
         grid.head,
         [[*labels, *("" if value is None else text(value) for value in values)] for labels, values in grid.lines],

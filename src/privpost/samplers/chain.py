@@ -1,4 +1,4 @@
-"""The interface of all samplers: a step takes a state and returns the next state and the step's cost."""
+"""The interface of all Markov chains, and a function that runs chains."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol
@@ -7,8 +7,7 @@ from typing import Any, Protocol
 class Sampler(Protocol):
     """A Markov chain, or a batch of chains that move together.
 
-    `rng` is one numpy generator, or a sequence of generators if the sampler's docstring says so. A step may overwrite
-    the arrays of its input state, so copy the arrays that you want to keep.
+    A step may overwrite the arrays of its input state, so copy the arrays that you want to keep.
     """
 
     def init(self, rng) -> Any:
@@ -19,18 +18,13 @@ class Sampler(Protocol):
 
 
 def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, state=None) -> Iterator[tuple]:
-    """Yield `draws` states and their costs: one state after every `thin`-th step that follows the burn-in.
+    """Yield states of a chain, each with a list of the costs of all steps since the previous yield.
 
     Args:
-        sampler: the chains.
-        rng: source of randomness, in the form that the sampler takes.
         draws: number of yielded states, ≥ 1.
-        burn_in: number of steps discarded at the start, ≥ 0.
+        burn_in: number of steps discarded at the start, ≥ 0. The first list includes the costs of these steps.
         thin: number of steps from one yielded state to the next, ≥ 1.
         state: state before the first step; None for `sampler.init(rng)`.
-
-    Yields:
-        The state, and a list of the costs of all steps since the previous yield; the first list includes the burn-in.
 
     Raises:
         ValueError: `draws`, `burn_in` or `thin` is out of range.

@@ -1,7 +1,7 @@
-"""Compile loops with numba and cache them on disk; imported only where chains are run.
+"""Decorators that compile loops with numba and cache the machine code on disk.
 
-numba checks only a function's own file for changes, but the functions that it calls may be in other files. So each
-version of the samplers' code, sub-folders included, has a separate cache folder.
+numba looks for changes only in the file of a loop, but a loop may call functions in other files. So each version of the
+samplers' code has a separate cache folder.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from numba.core.event import Listener, install_listener
 # not call these functions, so they get no wrappers. This saves a quarter of the compilation time.
 _within: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 inner = numba.njit(**_within)
-# The atomic updates of reference counts take as long as a short loop; functions that create no arrays do without them.
+# Atomic updates of reference counts take as long as a short loop. Functions that create no arrays do not need them.
 bare = numba.njit(**_within | {"_nrt": False})
 # numba passes an array as many arguments, so a call may take longer than the function. Innermost loops are inlined.
 inlined = numba.njit(**_within | {"_nrt": False}, forceinline=True)
@@ -31,7 +31,7 @@ _LOCATORS = f"{__name__}.Locator,UserWideCacheLocator"
 
 @functools.cache
 def folder() -> str:
-    """Return the name of the cache folder for this version of the samplers' code, including sub-folders."""
+    """Return the name of the cache folder for this version of the samplers' code."""
     here = Path(__file__).parent
     sources = [(path.relative_to(here).as_posix(), path.read_bytes()) for path in sorted(here.rglob("*.py"))]
     return f"compiled_{hashlib.sha256(repr(sources).encode()).hexdigest()[:10]}"
@@ -42,7 +42,7 @@ def _cache() -> Path:
 
 
 class Locator(InTreeCacheLocator):
-    """The cache folder beside this file. Loops in a sub-folder of the samplers use a sub-folder of the same name."""
+    """Makes numba cache the samplers' loops beside this file, and other loops beside their own files."""
 
     def __init__(self, function, file):
         super().__init__(function, file)
@@ -53,10 +53,7 @@ class Locator(InTreeCacheLocator):
 
 @contextlib.contextmanager
 def _alone(name: str) -> Iterator[None]:
-    """Let one process compile a loop while other processes wait, which then read the loop from the cache.
-
-    The lock files of all loops are in one folder and carry the loops' full names.
-    """
+    """Let other processes wait while this process compiles a loop."""
     with contextlib.ExitStack() as stack:
         # Without a lock, as in a read-only folder, every process compiles.
         with contextlib.suppress(OSError):
@@ -66,7 +63,7 @@ def _alone(name: str) -> Iterator[None]:
 
 
 class _Announcement(Listener):
-    """Prints one line when a loop is compiled, and nothing when a loop is read from the cache."""
+    """Prints one line when numba compiles a loop."""
 
     def __init__(self, name: str, seconds: int):
         self._line = f"privpost: compiling {name.removeprefix('privpost.samplers.')} once, about {seconds} s"
@@ -83,16 +80,18 @@ class _Announcement(Listener):
 
 @contextlib.contextmanager
 def _announced(name: str, seconds: int) -> Iterator[None]:
-    """Announce the compilation of a loop if the compilation takes some seconds."""
+    """Announce the compilation of a loop unless `seconds` is 0."""
     with install_listener("numba:compile", _Announcement(name, seconds)) if seconds else contextlib.nullcontext():
         yield
 
 
 def outer(*signature, seconds: int = 0) -> Callable[[Callable], Any]:
-    """Decorate a loop that Python calls. A loop without signatures is compiled at its first calls.
+    """Return a decorator that compiles and caches a loop that Python calls.
 
     Args:
-        seconds: time of the compilation in seconds, which is announced; 0 if compilation takes less than two seconds.
+        signature: types of arguments for which to compile at once. Without types, the loop is compiled when it is
+            called.
+        seconds: approximate time of compilation, which is announced; 0 for no announcement.
     """
 
     def decorate(function):

@@ -1,7 +1,7 @@
-"""Tails of gamma laws: the regularised incomplete gamma functions Q(α, t) and P = 1 − Q, for compiled loops.
+"""Regularised incomplete gamma functions Q(α, t) and P(α, t) = 1 − Q(α, t) for compiled loops.
 
-Above the mean, Q comes from Lentz's continued fraction. Below the mean, P comes from a series. So Q and P keep their
-leading digits even if they are small.
+Q is the probability that a Gamma(α, 1) variate exceeds t. A continued fraction gives Q above the mean, and a series
+gives P below the mean. So a small Q or a small P keeps its leading digits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from privpost.samplers.compiled import bare
 
 @bare
 def continued_fraction(alpha, t, close):
-    """Return Γ(α, t) / (t^α e^(−t)) by Lentz's method; stop when a step's relative change is below `close`."""
+    """Return the upper incomplete gamma function Γ(α, t) over t^α e^(−t), with `close` as relative tolerance."""
     b = t + 1 - alpha
     d = 1 / b
     c, fraction = 1e300, d
@@ -29,7 +29,7 @@ def continued_fraction(alpha, t, close):
 
 @bare
 def series(alpha, t, close):
-    """Return γ(α, t) / (t^α e^(−t)) by a power series; stop when a term is at most the share `close` of the sum."""
+    """Return the lower incomplete gamma function γ(α, t) over t^α e^(−t), with `close` as relative tolerance."""
     term = 1 / alpha
     total, n = term, alpha
     while term > close * total:
@@ -41,9 +41,9 @@ def series(alpha, t, close):
 
 @bare
 def beyond(alpha, t, log_density):
-    """Return ln Q(α, t) and h = t^α e^(−t) / Γ(α, t) for t > 0 and α > 1.
+    """Return ln Q(α, t) and the hazard h = t^α e^(−t) / Γ(α, t) for t > 0 and α > 1.
 
-    Gamma(α) truncated to (t, ∞) has mean α + h. `log_density` is the logarithm of t^α e^(−t) / Γ(α) = Q(α, t) h.
+    A Gamma(α, 1) variate that exceeds t has the mean α + h. `log_density` is ln(t^α e^(−t) / Γ(α)).
     """
     if t < alpha + 1:
         # Below the mean P(α, t) is at most twice this density, so Q rounds to 1.
@@ -58,5 +58,5 @@ def beyond(alpha, t, log_density):
 
 @bare
 def tail_of(alpha, t, log_t, log_gamma):
-    """Return ln Q(α, t) and h as `beyond` does, but for α ≥ 1: α = 1 has a closed form."""
+    """Return ln Q(α, t) and the hazard h as `beyond` does, for α ≥ 1."""
     return (-t, t) if alpha <= 1 else beyond(alpha, t, alpha * log_t - t - log_gamma)

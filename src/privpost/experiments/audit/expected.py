@@ -24,7 +24,7 @@ from privpost.mechanisms.noise.gaussian import GaussianMechanism
 from privpost.mechanisms.noise.laplace import LaplaceMechanism
 from privpost.mechanisms.noise.randomised_response import RandomisedResponse
 
-# Pure ε that one draw is charged, in units of c²ρ/β.
+# Pure ε of one OPS draw in units of c²ρ/β, for feature bound c, power ρ of the likelihood and prior precision β.
 OPS_CHARGE = {"paper": 4.0, "corrected_charge": 2.0}
 # The largest value of x/(1 + e^x).
 KAPPA = 0.27846454276107380
@@ -74,7 +74,7 @@ def _exponential(mechanism, data):
 
 
 def _trimmed(mechanism, data):
-    """Return a network's posterior on [ω, 1 − ω], ω = 1/(1 + exp(ε/(2k))). k is 1 if ε is per attribute, else |I|."""
+    """Return a network's posterior on [ω, 1 − ω] with ω = 1/(1 + exp(ε/(2k))), where k attributes share ε."""
     parts = 1 if isinstance(mechanism, AttributeSampler) else len(mechanism.model.nodes)
     pairs = _pairs(mechanism.model, data)
     return laws.TruncatedBetas(pairs[:, 0], pairs[:, 1], 1 / (1 + math.exp(mechanism.epsilon / (2 * parts))))
@@ -87,7 +87,7 @@ def _pairs(model, data):
 
 
 def _map(mechanism, data):
-    """Return the law of independent grid parameters: parameter i has probabilities ∝ exp(ε_i u/(2Δ_i)), ε_i = ε/|I|."""
+    """Return the law of independent grid values with probabilities ∝ exp(ε_i u/(2Δ_i)) for utility u, ε_i = ε/|I|."""
     model, pairs = mechanism.model, _pairs(mechanism.model, data)
     a, b = pairs[:, :1], pairs[:, 1:]
     utility = np.exp(xlogy(a - 1, GRID) + xlog1py(b - 1, -GRID) - betaln(a, b))
@@ -102,7 +102,7 @@ def _map(mechanism, data):
 
 
 def _reports(mechanism, data):
-    """Return the law of the counts of independent reports: the true answer is e^ε times as probable as any other."""
+    """Return the law of counts of randomised reports. The true answer is e^ε times as probable as any other."""
     counts, base = mechanism.model.sufficient_statistics(data).astype(int), mechanism.n + 1
     chances = np.exp(mechanism.epsilon * np.eye(len(counts)))
     masses = {0: 1.0}
@@ -143,7 +143,7 @@ def _distinct(data):
 
 
 def _mode_with_noise(mechanism, data):
-    """Return N(mode, (nβ)⁻¹ I). The mode maximises prior · likelihood^ρ and is computed with Newton's method."""
+    """Return the law N(mode, (nβ)⁻¹ I), where the mode maximises prior · likelihood^ρ."""
     precision, w = mechanism.n * mechanism.model.prior_precision, np.zeros(mechanism.model.dimension)
     records, numbers = _distinct(data)
     for _ in range(50):
@@ -155,7 +155,7 @@ def _mode_with_noise(mechanism, data):
 
 
 def _langevin(mechanism, data) -> Steps | None:
-    """Return the law of w after k = ⌈relaxations/(ηnβ)⌉ steps of size η = step/(nβ + nρc²/4) from w = 0, or None."""
+    """Return the law of the weights after all Langevin steps from w = 0, or None if it is not known."""
     model, n, power = mechanism.model, mechanism.n, mechanism.coefficient
     if model.dimension > 2:
         return None
@@ -168,7 +168,7 @@ def _langevin(mechanism, data) -> Steps | None:
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """Return the law ∝ exp(−nβ|w|²/2) Π_k (1 + exp(−z_k·w))^(−ρ numbers_k). It is restricted to a ball for OPS."""
+    """Return the law of a logistic regression's weights given distinct records and their numbers, on a ball for OPS."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -195,17 +195,16 @@ def logistic_law(mechanism, records, numbers) -> laws.Weights:
 
 
 def _hidden_markov(mechanism, data):
-    """Return the law ∝ Π x^((b − 1)/T' + count/T) of each field's probabilities x ≥ 1/(M K), or None if not known.
-
-    T = max(1, 2Δu/ε) for u paid draws, and T' is T if the prior is tempered, else 1. For several states, the law is
-    known only for two cells and one field of two levels: it is a mixture over the cells' states.
-    """
+    """Return the law of each field's probabilities in a tempered and truncated posterior, or None if not known."""
     model = mechanism.model
     several = model.n_states > 1
+    # For several states, the law is a mixture over the cells' states, computed for two cells and a field of two levels.
     if several and ((model.cells, model.sizes) != ((2,), (2,)) or isinstance(mechanism, PrivateGibbs)):
         return None
     lows = [1 / (mechanism.truncation * size) for size in model.sizes]
     change = sum(math.log((1 - (size - 1) * low) / low) for size, low in zip(model.sizes, lows, strict=True))
+    # The density is ∝ Π x^((b − 1)/T' + count/T) on x ≥ 1/(M K), with T = max(1, 2Δu/ε) for u paid draws. The prior's
+    # temperature T' is T if the prior is tempered, else 1.
     draws = mechanism.iterations if isinstance(mechanism, PrivateGibbs) else 1
     temperature = max(1.0, 2 * change * draws / mechanism.epsilon)
     cells, levels = np.asarray(data)[:, 0], np.asarray(data)[:, 1:]
@@ -220,7 +219,7 @@ def _hidden_markov(mechanism, data):
 
 
 def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
-    """Return the mixture over both cells' states, all equally likely a priori: all transition rows have one prior."""
+    """Return the mixture over the states of both cells, which are equally likely a priori."""
     parts = []
     for sequence in itertools.product(range(states), repeat=2):
         shapes = np.full((states, 2), prior)

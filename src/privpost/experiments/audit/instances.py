@@ -1,4 +1,4 @@
-"""The audited mechanisms (examples of each class, and settings that the studies ran) and their neighbouring data."""
+"""The audited mechanisms, which are examples of each class or settings of studies, and their neighbouring data sets."""
 
 import functools
 import itertools
@@ -56,7 +56,8 @@ FEW_STEPPED = 4
 FEW_REPORTED = 4
 # Angles θ of the changed record in `_pushed_pairs`.
 ANGLES = np.linspace(0.2, 0.8, 7)
-# Length t at which other records push the mode farthest, in units of √(β/ρ): x/√κ, where κ = x/(1 + exp(x)) is largest.
+# Norm t of the other records at which they push the mode farthest, in units of √(β/ρ). It is x/√κ at the x that
+# maximises κ = x/(1 + exp(x)).
 FARTHEST = 2.4228
 
 
@@ -67,8 +68,7 @@ class Instance:
     Attributes:
         targets: the budgets of the mechanism, each with its accounting.
         studies: the studies that use the mechanism or its class.
-        alike: largest ratio of cost to target over the settings that this instance represents. After `reduced`, these
-            settings differ from the instance in numbers only.
+        alike: largest ratio of cost to target over the settings that this instance represents.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Instance:
 
     @property
     def share_of_target(self) -> float:
-        """The largest ratio of cost to target (`share_of`) over the targets and the represented settings."""
+        """The largest ratio of cost to target over the instance's targets and the settings that it represents."""
         return max(self.alike, *(share_of(self.mechanism, *target) for target in self.targets))
 
 
 def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
-    """Return the larger of two ratios of cost to target: the ratio of ε, and the ratio of δ (exact accounting only)."""
+    """Return the larger of the ratio of ε to the target's ε and the ratio of δ to the target's δ."""
     cost = mechanism.cost_in(budget, accounting)
     return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
@@ -95,7 +95,7 @@ def names() -> set[str]:
 
 
 def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
-    """Return, for each class name, the studies whose ledgers record releases of that class."""
+    """Return, for each class of mechanisms, the studies whose ledgers record releases of this class."""
     users_of: dict[str, set[str]] = {}
     for study, rows in records.items():
         for row in rows:
@@ -104,7 +104,7 @@ def users(records: dict[str, list[dict]]) -> dict[str, tuple[str, ...]]:
 
 
 def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> list[Instance]:
-    """Return examples of every discovered mechanism, calibrated to ε in the mechanism's notion (and order) of privacy.
+    """Return examples of every discovered mechanism, calibrated to ε in the mechanism's notion of privacy.
 
     Examples on bits also come with `large_n` records. A mechanism without a calibrated setting is not changed.
     """
@@ -123,11 +123,10 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """Return the instances that are audited among the mechanisms in the studies' ledgers, each mechanism once.
+    """Return the mechanisms in the studies' ledgers that are audited, each once.
 
-    Settings of a study form a group if their `reduced` mechanisms differ in numbers only. Three settings of each group
-    are audited: the smallest, the middle and the largest cost. The costs of all settings are compared with their
-    targets. Accounts with an infinite budget are left out, as they are not private.
+    Settings of a study form a group if their `reduced` mechanisms differ in numbers only. The settings with the
+    smallest, the middle and the largest cost of each group are audited. Accounts with an infinite budget are left out.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -162,7 +161,7 @@ def recorded(records: dict[str, list[dict]]) -> list[Instance]:
 
 
 def _share_recorded(row: dict) -> float:
-    """Return the ratio of cost to target of a recorded setting, computed again, or 0 if the budget is infinite."""
+    """Return the ratio of cost to target of a recorded setting, or 0 if the budget is infinite."""
     budget = rebuild_cost(row["budget"])
     return share_of(rebuild(row["mechanism"]), budget, row["accounting"]) if math.isfinite(budget.epsilon) else 0.0
 
@@ -173,12 +172,11 @@ def rebuild_cost(fields: dict) -> Cost:
 
 
 def reduced(mechanism: Mechanism) -> Mechanism:
-    """Return a small mechanism with the settings of a large one. The neighbours of the small one can be examined.
+    """Return a small mechanism with the settings of a large one, or the mechanism itself if it is small.
 
-    Regressions keep two weights, since the worst pairs lie in a plane. Models of events keep three cells. Langevin
-    steps keep one weight and few records, so that their law can be computed. Other mechanisms keep fewer records if
-    neither noise nor temperature depends on n. A hidden Markov model becomes a model with a known law: one state, one
-    cell and few levels per field, or two states, two cells and one field of two levels.
+    Mechanisms keep fewer records if neither noise nor temperature depends on n. Regressions keep two weights, since the
+    worst pairs lie in a plane. Models of events keep three cells. Langevin steps, randomised response and hidden Markov
+    models become so small that their law can be computed.
     """
     model = mechanism.model
     for kind, most in FEWER.items():
@@ -208,7 +206,7 @@ def reduced(mechanism: Mechanism) -> Mechanism:
 
 
 def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
-    """Return the number of possible records and a function from indices to records. A list might be too long."""
+    """Return the number of possible records and a function from indices to records."""
     if isinstance(model, EventCounts):
         return model.n_records, model.events
     return len(model.records), model.records.__getitem__
@@ -218,9 +216,9 @@ def _alphabet(model) -> tuple[int, Callable[[np.ndarray], np.ndarray]]:
 def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return ordered pairs of neighbouring data sets (n, *record_shape), for the mechanism's relation of neighbours.
 
-    All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, only pairs
-    whose common records are all equal are returned. If there are too many pairs, the records are also limited to a few
-    that are far apart. Logistic regression adds pairs in a plane.
+    All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, the common
+    records of each returned pair are all equal. If there are too many pairs, only a few possible records are used.
+    Logistic regression adds pairs in a plane.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
@@ -249,14 +247,14 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return pairs that differ in the sign of c(± cos θ, sin θ). The other records (0, −t) make either unlikely."""
+    """Return pairs that differ in the sign of the record c(± cos θ, sin θ), with all other records at (0, −t)."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """Return the number of draws of θ, or of vectors of statistics, in each release of an array (size, …)."""
+    """Return how many draws of θ, or vectors of statistics, each release in an array (size, ...) has."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
@@ -269,7 +267,7 @@ def width_of(mechanism: Mechanism) -> int:
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return the released statistics (coordinates,) without noise: sums over all records if the mechanism is local."""
+    """Return what a mechanism that releases statistics would release without noise (coordinates,)."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))
@@ -278,9 +276,9 @@ def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
 def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Return features (size, columns) of releases. An audited event is a half-line of one column.
 
-    The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one
-    column is the position in the orthant that the change of data points to. The other columns are values, extremes,
-    sums and differences of up to 8 coordinates. Coordinates that differ between the data sets are taken first.
+    The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one column
+    is the smallest shift of a coordinate in the direction in which the data change. The other columns are values,
+    extremes, sums and differences of up to 8 coordinates.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)
@@ -299,6 +297,7 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
         moved = change != 0
         towards = np.sign(change[moved]) * (flat[..., moved] - centre[moved])
         columns.append(towards.min(axis=(1, 2)))
+    # Coordinates that differ between the data sets come first.
     flat = flat[..., np.argsort(change == 0, kind="stable")[:8]]
     width = flat.shape[-1]
     for values in (flat.mean(axis=1), flat.min(axis=(1,)), flat.max(axis=(1,)))[: 1 if count == 1 else 3]:

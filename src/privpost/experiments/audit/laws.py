@@ -1,7 +1,7 @@
 """The laws that releases must have, derived from likelihood, prior and settings, not from a mechanism's own density.
 
-A law gives its exact divergence from another law of the same family. Its `quantiles` are the distribution functions of
-some marginals, evaluated at draws. These values are uniform if the draws are from the law.
+A law gives its exact divergence from another law of the same family. Its `quantiles` are distribution functions at
+draws, which are uniform if the draws are from the law.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ RIM = np.linspace(0, 2 * np.pi, 721)
 
 
 def p_value(uniform) -> float:
-    """Return k times the smallest Kolmogorov-Smirnov p-value of k columns (size, k) against uniform (Bonferroni).
-
-    The result is at most 1. It is 0 if a value is nan, that is, if a draw lies outside the support.
-    """
+    """Return the joint Kolmogorov-Smirnov p-value of columns (size, k) against the uniform law (Bonferroni)."""
+    # A nan says that a draw lies outside the support.
     if np.isnan(uniform).any():
         return 0.0
     uniform = np.sort(np.asarray(uniform, float), axis=0)
@@ -42,7 +40,8 @@ def p_value(uniform) -> float:
 
 
 def squared(w) -> np.ndarray:
-    """Return squared norms of weights (..., d). This is much faster than a sum over a short last axis."""
+    """Return the squared norms of weights (..., d)."""
+    # This is much faster than a sum over a short last axis.
     return np.einsum("...i,...i->...", w, w)
 
 
@@ -52,7 +51,7 @@ def _places(width: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Noise:
-    """Law of a fixed centre (q,) plus independent Laplace or normal noise, with the same scale on each coordinate."""
+    """Law of a fixed centre (q,) plus independent Laplace or normal noise, with one scale for all coordinates."""
 
     kind: str
     scale: float
@@ -64,9 +63,10 @@ class Noise:
         return float(change.sum() if order is None else order * (change**2).sum() / 2)
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions of coordinates, and of differences of coordinates that reveal shared noise."""
+        """Return the distribution functions of coordinates, and of differences of coordinates, at the draws."""
         places = _places(self.centre.size)
         noise = (np.reshape(draws, (len(draws), -1)) - self.centre)[:, places] / self.scale
+        # Differences reveal coordinates that share noise.
         both = np.diff(noise, axis=1)
         if self.kind == "normal":
             return ndtr(np.concatenate([noise, both / 2**0.5], axis=1))
@@ -113,10 +113,10 @@ class Gamma:
         return gammainc(self.shape, self.rate * np.reshape(draws, (len(draws), 1)))
 
 
+# Cached, as neighbours' laws share most coordinates.
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return log-odds (k,) that cover the mass of a beta law on [low, 1 − low], the scaled integral of the law up to
-    each log-odds, and the log of the scale. Results are cached, as neighbours' laws share most coordinates."""
+    """Return a grid (k,) of log-odds, the scaled integral of a beta law up to them, and the log of the scale."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
     # Coarse grids find where the mass lies, and a fine grid integrates over it.
@@ -149,14 +149,14 @@ class TruncatedBetas:
         return float(sum(np.log(mass[-1]) + top for _, mass, top in self._grids()))
 
     def divergence(self, other: TruncatedBetas, order: None) -> float:
-        """Return the largest log-ratio. Each coordinate's log-ratio is monotone, so its maximum is at an end."""
+        """Return the largest log-ratio to another law, which is attained at the ends of the intervals."""
         ends = np.log([self.low, 1 - self.low])
         change = np.stack([self.a - other.a, self.b - other.b])
         largest = (change[0] * ends[:, None] + change[1] * ends[::-1, None]).max(axis=0).sum()
         return float(largest) - self.log_total + other.log_total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return each coordinate's distribution function at the draws, nan for draws outside [low, 1 − low]."""
+        """Return the coordinates' distribution functions at the draws, or nan for draws outside [low, 1 − low]."""
         grids = self._grids()
         draws = np.reshape(draws, (len(draws), -1))
         inside = np.abs(draws - 0.5) <= (0.5 - self.low) * (1 + ROUNDING)
@@ -170,10 +170,10 @@ class TruncatedBetas:
 
 @dataclass(frozen=True)
 class BetasOfStates:
-    """Law of the probabilities x_k of the first of two levels in state k, a mixture over the states of the cells.
+    """Law of the first level's probability x_k in each state k, for a field of two levels.
 
-    Each of `parts` is the law given one sequence of states. All sequences are equally likely a priori. Draws have shape
-    (size, K, 2).
+    It is a mixture over the sequences of the cells' states, which are equally likely a priori. Each of `parts` is the
+    law given one sequence. Draws have shape (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]
@@ -192,7 +192,7 @@ class BetasOfStates:
         return np.logaddexp.reduce([ones @ p.a + zeros @ p.b for p in self.parts]) - np.logaddexp.reduce(self._logs)
 
     def divergence(self, other: BetasOfStates, order: None) -> float:
-        """Return the largest log-ratio on the grid."""
+        """Return the largest log-ratio to another law on the grid of all x_k."""
         return float((self._on_grid - other._on_grid).max())
 
     def quantiles(self, draws, rng) -> np.ndarray:
@@ -203,7 +203,7 @@ class BetasOfStates:
 
 
 def _convolved(alpha, low: float, left_out: int | None = None, points: int = 4001):
-    """Return a grid of x − low, the log-factors (K, points), their scaled convolution, and the log of the scale."""
+    """Return a grid of x − low, a Dirichlet law's log-factors (K, points), their convolution, and its log-scale."""
     y = np.linspace(0, 1 - len(alpha) * low, points)
     # A common exponential tilt keeps the factors from underflow. The tilt cancels where the x sum to 1.
     logs = (alpha[:, None] - 1) * np.log(low + y) - (alpha.sum() - len(alpha)) * y
@@ -222,9 +222,10 @@ def _convolved(alpha, low: float, left_out: int | None = None, points: int = 400
     return y, logs, total, shift
 
 
+# Cached, as neighbours' laws share most concentrations.
 @lru_cache(maxsize=4096)
 def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
-    """Return the log-normaliser of the Dirichlet law with x ≥ low. It is cached, as laws of neighbours share most."""
+    """Return the log of the normalising constant of the Dirichlet law with x ≥ low."""
     concentrations = np.array(alpha)
     _, _, total, shift = _convolved(concentrations, low)
     return float(np.log(total[-1]) + shift + (concentrations.sum() - len(alpha)) * (1 - len(alpha) * low))
@@ -232,13 +233,13 @@ def _log_normaliser(alpha: tuple[float, ...], low: float) -> float:
 
 @dataclass(frozen=True)
 class TruncatedDirichlets:
-    """Law of the probabilities x_k ≥ low of fields, each field ∝ Π x_k^(a_k − 1). A draw has the fields in order."""
+    """Law of independent fields with density ∝ Π x_k^(a_k − 1) on x_k ≥ low. A draw has the fields in order."""
 
     alphas: tuple[np.ndarray, ...]
     lows: tuple[float, ...]
 
     def divergence(self, other: TruncatedDirichlets, order: None) -> float:
-        """Return the largest log-ratio. It is attained at a vertex of every field's simplex."""
+        """Return the largest log-ratio to another law, which is attained at a vertex of every field's simplex."""
         total = 0.0
         for alpha, changed, low in zip(self.alphas, other.alphas, self.lows, strict=True):
             vertices = np.log(np.where(np.eye(len(alpha), dtype=bool), 1 - (len(alpha) - 1) * low, low))
@@ -278,7 +279,7 @@ class OnGrid:
         return float((self._log - other._log).max(axis=-1).sum())
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return distribution functions at the draws. Each value is randomised within the step at the draw."""
+        """Return the distribution functions at the draws, randomised within the step at each draw."""
         places = np.searchsorted((self.grid[1:] + self.grid[:-1]) / 2, np.reshape(draws, (len(draws), -1)))
         steps = np.exp(self._log)
         below = np.cumsum(steps, axis=-1) - steps
@@ -306,7 +307,6 @@ class Weights:
 
     Attributes:
         log_weight: function that returns the log-density, up to a constant, at points (..., d).
-        dimension: number of weights, 1 or 2.
         reach: the interval [−reach, reach] contains nearly all of each coordinate's mass.
         radius: radius of the ball that weights are restricted to, or None.
     """
@@ -317,7 +317,7 @@ class Weights:
     radius: float | None
 
     def _box(self, *functions):
-        """Return lower and upper bounds, each (d,), of the points where any of the `functions` is near its maximum."""
+        """Return the lower and upper ends (d,) of a box in which the `functions` are near their maxima."""
         low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
         for _ in range(8):
             axes = np.linspace(low, high, 41).T
@@ -356,7 +356,7 @@ class Weights:
             return nodes, np.log(weight[:, None] * inner).ravel()
 
     def divergence(self, other: Weights, order: float | None) -> float:
-        """Return the largest log-ratio on the ball, or the Rényi divergence of an order."""
+        """Return the Rényi divergence of an order, or the largest log-ratio on the ball if the order is None."""
         p, q = self.log_weight, other.log_weight
         functions = (p, q) if order is None else (p, q, lambda w: order * p(w) + (1 - order) * q(w))
         nodes, log_weights = self._nodes(*self._box(*functions))
@@ -370,7 +370,7 @@ class Weights:
         return float((mixed - order * totals[0] + (order - 1) * totals[1]) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution functions of the coordinates at the draws, nan for draws outside the ball."""
+        """Return the distribution functions of the coordinates at the draws, or nan for draws outside the ball."""
         draws = np.reshape(draws, (len(draws), -1))
         low, high = self._box(self.log_weight)
         if self.radius is not None:

@@ -1,4 +1,4 @@
-"""The law of one or two weights after Langevin steps. Each step is computed as an integral over the weights before."""
+"""The law of one or two weights after Langevin steps, each computed as an integral over the weights before the step."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ FINE = {1: 4001, 2: 601}
 
 @dataclass(frozen=True)
 class Steps:
-    """A law of one or two weights, given by its density, which can be computed at any nodes.
+    """A law of one or two weights, given by a function that computes its density.
 
     Attributes:
-        axis: equally spaced nodes (g,) of the integrals, the same for each weight and for the laws of neighbours.
-        dimension: number of weights.
+        axis: equally spaced nodes (g,) of the integrals, which all weights and the laws of neighbours share.
         density_at: function that returns the density (g,) or (g, g) at nodes (g,) of each weight.
     """
 
@@ -44,10 +43,10 @@ class Steps:
         return float((np.logaddexp.reduce(order * p + (1 - order) * q) + cell) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the weights' distribution functions at the draws, uniform on (0, 1) if the draws have this law.
+        """Return the weights' distribution functions at the draws, which are uniform if the draws have this law.
 
-        For two weights there is a third column: the second weight's distribution function given the first weight, minus
-        the first weight's distribution function, modulo 1. It is not uniform if the draws of both weights share noise.
+        For two weights, a third column is the second weight's distribution function given the first weight, minus the
+        first column, modulo 1. It detects noise that both weights share.
         """
         draws = np.reshape(draws, (len(draws), -1))
         axis = np.linspace(self.axis[0], self.axis[-1], max(FINE[self.dimension], len(self.axis)))
@@ -62,19 +61,22 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Return distribution functions at evenly spaced nodes from the densities at the nodes, which are the last axis."""
+    """Return distribution functions from densities at evenly spaced nodes, which are the last axis."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
 
 def law_after(records, numbers, *, eta: float, count: int, precision: float, power: float, order: float) -> Steps:
-    """Return the law after `count` steps w ← w − η(precision w − ρ Σ z/(1 + exp(z·w))) + √(2η) Z from w = 0.
+    """Return the law of the weights w after `count` Langevin steps from w = 0.
+
+    A step is w ← w − η(precision · w − ρ Σ z/(1 + exp(z·w))) + √(2η) Z with standard normal Z.
 
     Args:
-        records: z, shape (k, d), d at most 2.
-        numbers: how often each record occurs, shape (k,).
-        eta, count, precision, power: η, the number of steps, the prior's precision and ρ.
-        order: order λ of the divergences. The nodes reach far enough for the integrals in these divergences.
+        records: records z (k, d), with d at most 2.
+        numbers: how often each record occurs (k,).
+        eta, count, precision, power: step size η, number of steps, the prior's precision, and power ρ of the
+            likelihood.
+        order: order of the divergences for which the nodes reach far enough.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
     # How far a gradient of 1 in every step moves a weight, and the standard deviation of the total noise.
@@ -85,7 +87,7 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
     axis = np.linspace(-reach, reach, max(21, math.ceil(2 * reach / (NODES * sd)) + 1))
 
     def kernels(points, at):
-        """Return one array (m, nodes) per weight: its densities at the nodes `at` after a step from points (m, d)."""
+        """Return, for each weight, its densities (m, nodes) at the nodes `at` after a step from points (m, d)."""
         centres = left * points + eta * power * (numbers * expit(-points @ records.T)) @ records
         return [np.exp(-((at - z[:, None]) ** 2) / (2 * sd**2)) / (sd * math.sqrt(2 * math.pi)) for z in centres.T]
 

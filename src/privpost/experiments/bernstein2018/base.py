@@ -1,4 +1,4 @@
-"""The interface of a model and its release that the studies of Bernstein and Sheldon (2018) use."""
+"""Interface of a model, its release and its posteriors, for the studies of Bernstein and Sheldon (2018)."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -35,7 +35,7 @@ class Data(NamedTuple):
 
 
 class Release(NamedTuple):
-    """Noisy statistics (q, trials), and the scale of the noise, which is a scalar or an array (trials,)."""
+    """Noisy statistics (q, trials), and the scale of their noise, which is a number or an array (trials,)."""
 
     values: np.ndarray
     scale: np.ndarray | float
@@ -47,9 +47,9 @@ class Experiment(ABC):
     Attributes:
         parameters: names of the parameters.
         alike: a label for each parameter. Parameters with equal labels are exchangeable in the model and the release.
-        space: feature space in which the distance between two laws of the first parameter is their MMD.
+        space: feature space for the MMD between laws of the first parameter.
         uses_private_metadata: whether redaction bounds depend on the true θ.
-        collapses: whether `kernel` has a collapsed form, which integrates the latent sum out of the update of θ.
+        collapses: whether `kernel` can integrate the latent sum out of the update of θ.
     """
 
     parameters: tuple[str, ...]
@@ -81,27 +81,27 @@ class Experiment(ABC):
 
     @abstractmethod
     def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """Return P(Θ ≤ θ | release) at the true θ, computed without MCMC, shape (parameters, releases, trials)."""
+        """Return the true θ's posterior quantiles without MCMC, shape (parameters, releases, trials)."""
 
     @abstractmethod
     def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the first parameter's posterior mean and standard deviation, each (trials,), computed without MCMC."""
+        """Return mean and standard deviation (trials,) of the first parameter's posterior without MCMC."""
 
     @abstractmethod
     def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Return the first parameter's posterior given the release, as features in `space`, computed without MCMC."""
+        """Return the first parameter's posterior without MCMC, as features in `space`."""
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:
-        """Return the first parameter's conjugate posterior given statistics (d, trials), as features in `space`."""
+        """Return the first parameter's posterior given exact statistics (d, trials), as features in `space`."""
 
     @abstractmethod
     def naive(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, float]:
-        """Return the statistics (d, trials) that the naive method takes as exact, and the share of projected trials."""
+        """Return statistics (d, trials) that the naive method takes for exact, and the share of projected trials."""
 
     @abstractmethod
     def quantiles(self, data: Data, statistics: np.ndarray) -> np.ndarray:
-        """Return P(Θ ≤ θ | statistics) at the true θ, shape (parameters, trials), for statistics (d, trials)."""
+        """Return the true θ's posterior quantiles (parameters, trials), given exact statistics (d, trials)."""
 
     def naive_cost(self, epsilon: float) -> Cost:
         """Return the privacy cost of the statistics that the naive method reads."""

@@ -1,4 +1,4 @@
-"""Checks shared by claims on calibration. They ask whether tests reject a method but not the non-private posterior."""
+"""Checks that several claims on calibration share."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
@@ -12,12 +12,12 @@ TEST = (
 # The columns that identify a row of the non-private posterior, which has no ε.
 POINTS = ["variant", "model", "parameter", "n"]
 NO_CHAIN = "the posterior without a chain"
-# Format of a row of the table `truncation` in texts.
+# How texts name a row of the table `truncation`.
 POINT = "n={row.n:g}, epsilon={row.epsilon:g}"
 
 
 def calibrated_by_model(table, method: str, what: str):
-    """Yield evidence and two checks per model: no rejection by KS, or by z², where the non-private posterior passes."""
+    """Yield, for each model, evidence and one check per test (KS and z²) that a method is calibrated."""
     rows = width_claims.sound(table, method, POINTS)
     left = select(table, method=method)
     left = left[~left.index.isin(rows.index)].drop_duplicates(["model", "n"])
@@ -35,15 +35,12 @@ def calibrated_by_model(table, method: str, what: str):
 
 
 def evidence(parts):
-    """Return the parts of a claim that are evidence, not checks."""
+    """Return the evidence among the parts of a claim."""
     return (part for part in parts if part.kind == "number")
 
 
 def public_bounds(table, method: str, names: str):
-    """Yield one check per (n, ε) for public bounds and dependent segments, then the evidence.
-
-    A check passes if neither KS nor z² rejects the method. `names` is the format string of the checks' names.
-    """
+    """Yield, for each (n, ε), a check that a method is calibrated under public bounds, then the evidence."""
     rows = width_claims.tested(select(table, method=method, variant="corrected"))
     what, segments = {"gibbs": ("Gibbs", "dependent"), "exact": ("the posterior without a chain", "any")}[method]
     for row in rows.itertuples():

@@ -1,4 +1,4 @@
-"""Claims of Bernstein and Sheldon (2018) that concern several figures, scored from the tables of several studies."""
+"""Claims of Bernstein and Sheldon (2018) that do not belong to a single study."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments.bernstein2018.calibrated import (
@@ -36,7 +36,7 @@ def approximation(approximation):
         small = (rows[rows.n >= 100].total_variation <= SMALL).all()
         yield check(f"total variation at most {SMALL:g} from n = 100 on ({name})", small, of=task)
         at_largest, worst = rows.iloc[-1], rows.loc[rows.total_variation.idxmax()]
-        # For redacted sums the error first grows with n, as the noise hides less. It stays small by the first check.
+        # For redacted sums the error first grows with n, as the noise hides less. The first check bounds the error.
         if task == "binomial":
             smaller = at_largest.total_variation + limit * at_largest.total_variation_sem < worst.total_variation
             yield check(f"smaller at the largest n than at its worst ({name})", smaller, of=task)

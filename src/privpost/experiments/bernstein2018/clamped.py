@@ -1,4 +1,4 @@
-"""Trials of normal records with unknown mean and variance. The paper leaves this case of unbounded statistics open."""
+"""Trials of normal records with unknown mean and variance, a case that the paper leaves open."""
 
 import numpy as np
 from scipy.special import gammaincc, stdtr
@@ -71,7 +71,7 @@ class ClampedNormal(Experiment):
         raise SettingError(f"model is {self.model.family!r}, whose distance to the true posterior is not measured")
 
     def naive(self, data, release, n):
-        """Return the projected release, taken for the sums of all records, and the share of projected trials."""
+        """Return the projected release as sums of all records, and the share of projected trials."""
         mechanism = self.mechanism(n, 1.0)
         projected = mechanism.project(release.values.T)
         changed = np.any(projected != release.values.T, axis=-1)

@@ -1,4 +1,4 @@
-"""Helpers of the figures of calibration: display names of models, and the rows to draw."""
+"""Display names of models, and the rows to draw, for the figures of calibration."""
 
 # The paper's models first.
 MODELS = {
@@ -10,7 +10,7 @@ FROM_THETA = "Bounds from θ: quantiles at the true parameter, not private"
 
 
 def titled(table):
-    """Return the table with a column `panel`: the model's display name and, for redacted sums, the origin of bounds."""
+    """Return the sorted table with a column `panel`: a model's display name and the source of its bounds."""
     known = {name: place for place, name in enumerate(MODELS)}
     table = table.sort_values("model", key=lambda models: models.map(known).fillna(len(known)), kind="stable")
     words = table.model.map(lambda model: MODELS.get(model, str(model).replace("_", " ").capitalize()))
@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the first parameter's rows, with joint OPS only. `solid` marks rows with a finite ε and reference rows."""
+    """Return the rows of the first parameter that figures show, with a column `solid` for filled markers."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

@@ -21,14 +21,14 @@ from privpost.samplers.noise_aware import exact as noise_aware_exact
 from privpost.samplers.noise_aware import quadrature as noise_aware_quadrature
 from privpost.samplers.noise_aware.gibbs import bounded_kernel
 
-# Models with bounded statistics, and the released ones: all, or only statistics that n does not determine ("free").
+# Models with bounded statistics, and which are released: all, or the "free" ones, which n does not determine.
 COUNT_MODELS = {
     "binomial": ("beta_bernoulli", "free"),
     "multinomial": ("dirichlet_categorical", "all"),
     "multinomial_free": ("dirichlet_categorical", "free"),
     "bit_rows": ("beta_bits", "free"),
 }
-# Source of the redaction bounds and covariance of the segments: as in the paper, or with both or one of them corrected.
+# For each variant, the source of the redaction bounds and the covariance of the segments.
 VARIANTS = {
     "paper": ("true_theta", "independent"),
     "corrected": ("public", "multinomial"),
@@ -63,7 +63,7 @@ def many_chains(data: Data, release: Release, chains: int) -> tuple[Data, Releas
 
 
 class Counts(Experiment):
-    """Bits, rows of bits, or categories. The mechanism adds noise directly to bounded counts (algorithm 1)."""
+    """Experiment on bits, rows of bits or categories, whose counts get Laplace noise (algorithm 1)."""
 
     space = UnitInterval()
 
@@ -126,7 +126,7 @@ class Counts(Experiment):
         return beta_embedding(*self.marginals(statistics)[:, 0])
 
     def marginals(self, statistics) -> np.ndarray:
-        """Parameters (α, β) of each model parameter's beta posterior, shape (2, parameters, trials)."""
+        """Return the parameters (α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
         parameters = self.model.posterior(statistics.T).T
         total = parameters.sum(axis=0)
         first = parameters[: len(self.parameters)]
@@ -137,10 +137,7 @@ class Counts(Experiment):
 
 
 class RedactedSums(Experiment):
-    """A univariate family with unbounded statistics. Records outside bounds are left out of the sum (algorithm 2).
-
-    If the bounds come from the true θ, the scale of the noise depends on θ. No analyst would know this scale.
-    """
+    """Experiment on an unbounded univariate family. The sum leaves out records outside bounds (algorithm 2)."""
 
     parameters = ("theta",)
     alike = (0,)
@@ -154,7 +151,7 @@ class RedactedSums(Experiment):
         self.uses_private_metadata = self.bounds == "true_theta"
 
     def _ends(self, theta=None):
-        """Return the redaction bounds: quantiles of a record's law given θ (trials,), or of the prior predictive."""
+        """Return the redaction bounds: quantiles of a record's law given θ, or of the prior predictive law."""
         tails = (1 - COVERAGE) / 2, (1 + COVERAGE) / 2
         if theta is None:
             return tuple(float(self.model.predictive_quantile(p)) for p in tails)
@@ -214,10 +211,8 @@ class RedactedSums(Experiment):
         return self.space.features(law.theta.T, law.mass.T)
 
     def naive(self, data, release, n):
-        """Return the sum of all records plus the noise of the release, and the share of projected trials.
-
-        The paper gives this sum to the naive method. The sum is unbounded, so no finite ε covers it.
-        """
+        """Return the sum of all records plus the noise of the release, and the share of projected trials."""
+        # The paper gives this sum to the naive method. The sum is unbounded, so no finite ε covers it.
         noisy = data.statistics[0] + (release.values - data.exact)[0]
         low, high = (n * end for end in self.model.statistic_support)
         projected = np.clip(noisy, low, high)
@@ -265,7 +260,7 @@ def experiment(name: str, prior, variant: str) -> Experiment:
 
 
 def _check_prior(name: str, kind, prior) -> None:
-    """Raise SettingError unless a prior has a number for each of the model's fields, within the field's range."""
+    """Raise SettingError unless the prior's numbers fit the model's fields."""
     fields = [field.name for field in dataclasses.fields(kind)]
     several = "multinomial" in name
     # Fields after the second (scales and numbers of bits) have defaults.

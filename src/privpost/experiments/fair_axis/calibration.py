@@ -1,4 +1,4 @@
-"""Calibration to one (ε, δ) of all mechanisms that serve a model, by conversion of each stated guarantee."""
+"""Calibration of all mechanisms that serve a model to one (ε, δ), by conversion of their stated guarantees."""
 
 from functools import cache
 
@@ -28,17 +28,12 @@ def left_out(model, **settings) -> dict[str, str]:
 
 @cache
 def converted(model, n: int, epsilon: float, delta: float, **settings) -> dict[str, Mechanism]:
-    """Return every mechanism that can serve a model, by method id, calibrated so that its guarantee implies (ε, δ).
+    """Return all mechanisms that can serve a model, calibrated so that their guarantees imply (ε, δ), by method id.
 
-    Pure mechanisms get the ε0 of `pure_from_approximate`. Rényi mechanisms get the largest budget at order 2 for which
-    the Rényi curve converts to at most ε (package dp-accounting). The direct posterior takes part only if it is private
-    enough. A mechanism is left out, with a line on standard error, if its curve cannot be computed.
-
-    Args:
-        model: the model that the releases serve.
-        n: public number of records.
-        epsilon, delta: the privacy budget of one release.
-        settings: values of the mechanisms' options.
+    Pure mechanisms get the ε0 of `pure_from_approximate`. Rényi mechanisms get the largest budget at order 2 whose
+    Rényi curve converts to at most ε (package dp-accounting). The direct posterior takes part if it is private enough.
+    A mechanism whose curve cannot be computed is left out, with a line on standard error. `n` is the public number of
+    records, and `settings` are options of the mechanisms.
     """
     budget = Cost("approximate", epsilon, delta=delta)
     mechanisms, failed = serving(model, n, Cost("pure", pure_from_approximate(epsilon, delta)), **settings), Failed()

@@ -11,7 +11,7 @@ from privpost.privacy.accounting.costs import Cost
 
 
 def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
-    """Return the mechanism "laplace" or "ops", calibrated to ε-DP. It has the study's prior and a0."""
+    """Return the mechanism "laplace" or "ops" with the prior and a0 of a study, calibrated to ε-DP."""
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", epsilon)
     if method == "laplace":
         return LaplaceMechanism.calibrate(model, n, budget, coordinates="all")
@@ -19,10 +19,8 @@ def calibrated(method: str, config, n: int, epsilon: float) -> Mechanism:
 
 
 def limit(mechanism: Mechanism | None, statistic: str) -> float:
-    """Return the limit of the relative efficiency as n grows, or nan if no theorem states a limit.
-
-    `mechanism` is None for the true posterior. Additive noise does not change the limit if n does not affect the noise.
-    """
+    """Return the limit of the relative efficiency as n grows, or nan. No mechanism (None) means the true posterior."""
+    # Additive noise whose law does not depend on n leaves the limit unchanged.
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism | ExponentialMechanism):
         if statistic == "mean":
             return 1.0

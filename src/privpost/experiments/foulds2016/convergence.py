@@ -19,11 +19,11 @@ ARRAYS = ("rhat", "ess", "log_joint")
 
 
 class Diagnosis:
-    """Records three traces of chains after burn-in: log joint, log-likelihood, entropy of the states' shares of cells.
+    """Records three traces after burn-in: log joint, log-likelihood, and entropy of the share of cells in each state.
 
     Args:
-        law: counts and temperatures of all chains. The traced densities are computed from them.
-        chains: indices of the watched chains, which run on the same data.
+        law: counts and temperatures of all chains.
+        chains: indices of the watched chains, which must run on the same data.
     """
 
     def __init__(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, chains: Sequence[int], burn_in: int):
@@ -43,20 +43,18 @@ class Diagnosis:
         self._traces.append(np.stack([likelihood + log_prior, likelihood, -xlogy(shares, shares).sum(axis=0)]))
 
     def summary(self, *more) -> dict[str, float]:
-        """Return `ARRAYS`: largest R-hat and smallest bulk ESS of all traces, `more` included, and mean log joint."""
+        """Return the worst R-hat and bulk ESS of the traces and of `more` traces, and the mean log joint."""
         traces = np.stack(self._traces, axis=1)
         worst, effective = diagnosed([*traces, *more])
         return {"rhat": worst, "ess": effective, "log_joint": float(traces[0].mean())}
 
 
 def diagnosed(traces) -> tuple[float, float]:
-    """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains), or nan for fewer than 4 draws.
-
-    If no chain moves, the R-hat of a trace is 1 if all chains have the same value, and infinite if they differ.
-    """
+    """Return the largest R-hat and the smallest bulk ESS of traces (draws, chains), or nan for fewer than 4 draws."""
     if len(traces[0]) < 4:
         return math.nan, math.nan
     values, effective = [], []
+    # If no chain of a trace moves, R-hat is 1 for equal chains and infinite for others.
     # R-hat uses ranks. Rounding errors must not distinguish states that are equal up to labels.
     for trace in (np.round(trace, 6) for trace in traces):
         if (np.ptp(trace, axis=0) < 1e-9 * (1 + np.abs(trace).max())).all():
@@ -69,7 +67,7 @@ def diagnosed(traces) -> tuple[float, float]:
 
 
 def verdict(rhat: float, ess: float) -> dict:
-    """Return the columns `rhat_max`, `ess_bulk` (None for nan) and `converged`, given an R-hat and a bulk ESS."""
+    """Return the columns `rhat_max`, `ess_bulk` and `converged`. An unknown R-hat or ESS (nan) becomes None."""
     known = {"rhat_max": rhat, "ess_bulk": ess}
     return {name: None if math.isnan(value) else float(value) for name, value in known.items()} | {
         "converged": bool(rhat < LIMIT)

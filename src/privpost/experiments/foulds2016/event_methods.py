@@ -1,4 +1,4 @@
-"""Methods for events counted in cells: rows, accounts, releases and chains, for all studies of such counts."""
+"""Methods for counts of events in cells, shared by the studies of war logs and of simulated events."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Row(NamedTuple):
 
     @property
     def model(self) -> str:
-        """`naive_bayes` or `hmm`."""
+        """The name of the model: `naive_bayes` for one state, else `hmm`."""
         return "naive_bayes" if self.n_states == 1 else "hmm"
 
     @property
@@ -79,12 +79,9 @@ def rows(
     n_states: int, start: str, epsilon: Iterable, method: Iterable[str], variant=("paper",), truncation=(10.0,),
     prior=("tempered",),
 ) -> list[Row]:  # fmt: skip
-    """Return a model's methods at all their settings.
-
-    A model with one state needs no chain, and so neither a start nor `private_gibbs`, which pays for a chain's updates.
-    It has no variant `sums`, which would equal `paper`.
-    """
+    """Return one row for each method at each of its settings."""
     result = []
+    # With one state no chain runs, so there is no start and no `private_gibbs`. The variant `sums` would equal `paper`.
     for name in method:
         if name == "private_gibbs" and n_states == 1:
             continue
@@ -98,7 +95,7 @@ def rows(
 
 
 class Run(NamedTuple):
-    """A row, its mechanism, the law of its chains, and `clipped`, the share of observed counts that were set to 0."""
+    """A row, its mechanism, the law of its chains, and the share `clipped` of observed counts that were set to 0."""
 
     row: Row
     mechanism: Any
@@ -107,7 +104,7 @@ class Run(NamedTuple):
 
     @property
     def traced(self) -> gibbs.Law:
-        """The law whose log joint traces the chains. Noise-aware chains lack counts, so projected counts are taken."""
+        """The law whose log joint is traced. For noise-aware chains, it has the projected counts."""
         if isinstance(self.law, gibbs.Law):
             return self.law
         noisy, sizes = self.law.noisy, self.mechanism.model.sizes
@@ -116,15 +113,15 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Setup:
-    """A model of events, and how rows (methods at their settings) make releases and samples for the model.
+    """A model of events, on which rows (methods at their settings) make releases and run chains.
 
-    Every row has its own account. Every repeat has its own budget. A repeat is a split of one data set, a simulated
-    data set, or a release. Rows at one ε read the same release if they are given the same noise.
+    Every row has its own account, and every repeat its own budget. A repeat is a split of one data set, a simulated
+    data set, or a release.
 
     Attributes:
         model: cells, fields, states and prior.
         n: public number of events.
-        seeding: the search for seeded starts. Rows that start at `random` do not use it.
+        seeding: the search for seeded starts.
         iterations, burn_in, aware_iterations, aware_burn_in, private_iterations: lengths of chains, as in `CHAINS`.
     """
 
@@ -139,29 +136,29 @@ class Setup:
 
     @classmethod
     def of(cls, model: EventCounts, n: int, settings) -> Setup:
-        """Return the setup for a model and n, with the settings `CHAINS` of a study."""
+        """Return the setup for a model and n events, with the settings `CHAINS` of a study."""
         names = ("iterations", "burn_in", "aware_iterations", "aware_burn_in", "private_iterations")
         lengths = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
         return cls(model, n, Seeding(settings.starts, settings.start_iterations), **lengths)
 
     @cached_property
     def prior(self) -> gibbs.Prior:
-        """The model's prior in the samplers' form."""
+        """The model's prior in the form that the samplers take."""
         return prior_of(self.model)
 
     @cached_property
     def layout(self) -> gibbs.Layout:
-        """The neighbours of the model's cells."""
+        """Marks of the first and of the last cell of each region."""
         return gibbs.Layout.of(self.model.regions)
 
     def length(self, row: Row) -> tuple[int, int]:
-        """Number of iterations of a row's chains, and number of burn-in iterations among them."""
+        """Return the number of iterations of a row's chains, and the number of burn-in iterations."""
         if row.method == "private_gibbs":
             return self.private_iterations, 0
         return (self.aware_iterations, self.aware_burn_in) if row.method == "gibbs" else (self.iterations, self.burn_in)
 
     def start(self, row: Row) -> Seeding | None:
-        """How a row's chains search for a start, or None if the start is random."""
+        """Return the search for a row's seeded start, or None if the start is random."""
         return self.seeding if row.start == "seeded" else None
 
     def mechanism(self, row: Row) -> EventCountsLaplace | HiddenMarkovSampler | None:
@@ -184,20 +181,20 @@ class Setup:
                 ledger.open(row.account, Cost("pure", row.epsilon), partial(self.mechanism, row))
 
     def noisy(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice) -> np.ndarray:
-        """Return noisy counts (repeats, cells, levels) of counts (cells, levels) or (repeats, cells, levels)."""
+        """Return noisy counts (repeats, cells, levels). All repeats may share one data set `counts` (cells, levels)."""
         mechanism, size = self.mechanism(row), repeats.stop - repeats.start if np.ndim(counts) == 2 else None
         statistics = counts.reshape(-1) if size else counts.reshape(len(counts), -1)
         release = ledger.release(row.account, mechanism, statistics, noise, size=size, repeats=repeats)
         return self.model.tables(release.values)
 
     def given(self, ledger: Ledger, row: Row, counts, noise: Common, repeats: slice, observed, split) -> Run:
-        """Return the `Run` of a row: what its chains run on. If the chains read noisy counts, make the release.
+        """Return the `Run` of a row. If the row's chains read noisy counts, these counts are released.
 
         Args:
-            counts, repeats: as in `noisy`. If there are several data sets, a chain reads the data set of its repeat.
+            counts, repeats: as in `noisy`.
             noise: noise that all rows share, so that their releases at one ε are equal.
             observed: whether a cell is not held out (chains, cells).
-            split: the repeat of each chain.
+            split: the repeat of each chain (chains,), whose data set the chain reads.
         """
         mechanism = self.mechanism(row)
         if row.method in ("non_private", *SAMPLED):
@@ -212,14 +209,14 @@ class Setup:
         return Run(row, mechanism, gibbs.Law(valid[split], observed), float(clipped))
 
     def follow(self, ledger: Ledger, run: Run, rng, repeats: slice, watch: Callable | None) -> gibbs.End:
-        """Run a row's chains to their end. On exact events, the ledger runs them and charges each repeat's draw.
+        """Run a row's chains to their end. The ledger charges the draws of methods that release draws (`SAMPLED`).
 
-        The first chains are released, one per repeat. The other chains are for diagnosis, and so is `watch`, which is
-        None or a function that gets the number of each iteration and the chains' `State`.
+        The first chains are released, one per repeat. The other chains are for diagnosis. `watch` is None or a function
+        that gets the number of each iteration and the chains' `State`.
         """
         row, size, iterations = run.row, repeats.stop - repeats.start, self.length(run.row)[0]
         if row.method in SAMPLED:
-            # One data set for all repeats, or one for each.
+            # The counts are one data set for all repeats, or one data set for each repeat.
             counts = run.law.counts.reshape((-1,) if run.law.counts.ndim == 2 else (size, -1))
             watched = {"observed": run.law.observed, "watch": watch}
             given = {"size": size if counts.ndim == 1 else None, "repeats": repeats, **watched}
@@ -238,7 +235,7 @@ def guarantee(setup: Setup, row: Row, converged: bool) -> dict:
     if row.method == "ops" and row.n_states > 1:
         condition, worst = "if_converged", mechanism.unconverged_cost()
         if row.start == "seeded" and not converged:
-            # The start depends on the events, so the guarantee would need convergence.
+            # A seeded start depends on the events, so there is no guarantee without convergence.
             condition, worst = "none", None
     temperature = getattr(mechanism, "temperature", None)
     return {"guarantee": condition, "temperature": temperature, "worst_case_epsilon": worst}
@@ -257,7 +254,7 @@ def without_level(logs, level: str):
 
 
 def setup_of(config, logs, n_states: int) -> Setup:
-    """Return the setup that makes releases and samples with `n_states`. Naive Bayes has one cell and one state."""
+    """Return the setup of a model with `n_states` states for war logs. Naive Bayes (one state) has a single cell."""
     concentrations = {"transition": config.transition_concentration, "emission": config.emission_concentration}
     region = logs.region if n_states > 1 else [0]
     model = EventCounts.of(region, tuple(logs.sizes), n_states, **concentrations)
@@ -265,8 +262,6 @@ def setup_of(config, logs, n_states: int) -> Setup:
 
 
 def uses_private_metadata(dataset: str) -> bool:
-    """Return whether cells, regions or spellings of levels were read off the private records.
-
-    As in the paper, real data sets leave out empty cells. Simulated data sets do not.
-    """
+    """Return whether private records determine the cells, regions or levels of a data set."""
+    # As in the paper, real data sets leave out empty cells. Simulated data sets do not.
     return catalogue.load(dataset).access != "generated"

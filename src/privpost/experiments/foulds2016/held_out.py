@@ -1,7 +1,7 @@
 """Held-out likelihood of naive Bayes and hidden Markov models on war logs: splits, draws and scores.
 
-All methods of a split see the same held-out cells and the same noise, if they read noisy counts. The number of splits
-does not change the first splits.
+All methods see the same held-out cells. Methods that read noisy counts share the noise. More splits leave the first
+splits unchanged.
 """
 
 import math
@@ -20,13 +20,13 @@ from privpost.samplers.noise_aware import exact_counts
 
 # Splits that share a stream of random numbers.
 BLOCK = 10
-# How draws are scored: averaged over all held-out cells at once (as in the paper), averaged cell by cell, or only the
-# last draw.
+# How draws are scored: by the mean likelihood of all held-out cells together (as in the paper), by each cell's mean
+# likelihood, or by the last draw alone.
 SCORES = ("joint", "predictive", "one_draw")
 
 
 class Data(NamedTuple):
-    """Counts (cells, levels), each split's held-out cells `sites` (splits, held), and its complement `observed`."""
+    """Counts (cells, levels), indices (splits, held) of held-out cells, and mask (splits, cells) of observed cells."""
 
     counts: np.ndarray
     sites: np.ndarray
@@ -39,7 +39,7 @@ class Data(NamedTuple):
 
 
 def split_cells(counts, held_out: float, size: int, rng) -> Data:
-    """Return `size` random splits of the cells. Each holds out the share `held_out` of the cells."""
+    """Return `size` random splits, each of which holds out the share `held_out` of the cells."""
     n_cells = len(counts)
     sites = np.sort([rng.permutation(n_cells)[: max(1, round(held_out * n_cells))] for _ in range(size)], axis=1)
     observed = np.ones((size, n_cells), bool)
@@ -58,18 +58,19 @@ def evaluate(
     setup: Setup, all_rows: Sequence[Row], counts, held_out: float, splits: int, releases: int, chains: int, streams,
     ledger,
 ) -> dict[str, np.ndarray]:  # fmt: skip
-    """Score all rows of a model on held-out cells.
+    """Return scores on held-out cells, and convergence checks, for all rows of a model.
 
     Args:
         counts: counts of events (cells, levels).
         held_out: share of the cells that a split holds out.
-        releases: number of released posterior draws per split. Each has its own budget, and their scores are averaged.
-        chains: number of chains on the first split's release, for diagnosis. Only the released or first one is scored.
+        releases: number of released draws per split, whose scores are averaged. Each draw has its own budget.
+        chains: number of chains on the first split's release. Chains beyond the released ones are for diagnosis only.
         streams: random streams of the data set, so that all cells of the grid share its splits and noise.
 
-        Returns:
-        `SCORES` (rows, splits) are log-likelihoods without multinomial coefficients. `events` (splits,) counts held-out
-        events. `clipped` and `convergence.ARRAYS` (rows,) are of the first splits, nan if no chain need converge.
+    Returns:
+        `SCORES` (rows, splits) are log-likelihoods without multinomial coefficients. `events` (splits,) is the number
+        of held-out events. `clipped` and `convergence.ARRAYS` (rows,) describe the first splits. They are nan for rows
+        to which they do not apply.
     """
     setup.open(ledger, all_rows)
     scores = {name: np.empty((len(all_rows), splits)) for name in SCORES}
@@ -95,14 +96,14 @@ def evaluate(
 
 
 def scored(held) -> dict[str, np.ndarray]:
-    """Return `SCORES` (chains,) from log-likelihoods (draws, chains, held-out cells)."""
+    """Return each of the `SCORES` (chains,), given log-likelihoods (draws, chains, held-out cells)."""
     log_mean = lambda logs: logsumexp(logs, axis=0) - math.log(len(logs))  # noqa: E731
     together = held.sum(axis=-1)
     return dict(zip(SCORES, (log_mean(together), log_mean(held).sum(axis=-1), together[-1]), strict=True))
 
 
 def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
-    """Return log-likelihoods (draws, releases, held-out cells) of independent draws for one state, and `clipped`."""
+    """Return held-out log-likelihoods (draws, releases, cells) of independent draws for one state, and `clipped`."""
     totals, n_draws, seen = (data.observed @ data.counts)[split, None], setup.iterations - setup.burn_in, {}
     if row.method == "ops":
         law = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=repeats).values
@@ -122,10 +123,8 @@ def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, re
 
 
 def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
-    """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `clipped` with `ARRAYS`.
-
-    `more` chains of the first split are for diagnosis. A chain on exact events is scored by its released last draw.
-    """
+    """Return log-likelihoods (draws, releases, held-out cells) of a row's chains, and `clipped` with `ARRAYS`."""
+    # `more` chains on the first split are for diagnosis only.
     released, split = len(split), np.concatenate([split, np.zeros(more, int)])
     sites, test = data.sites[split], data.test[split]
     run = setup.given(ledger, row, data.counts, noise, repeats, data.observed[split], split)
@@ -144,11 +143,12 @@ def chain_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, rep
     logs, seen = np.stack(held), {"clipped": run.clipped}
     if diagnosis is not None:
         seen |= diagnosis.summary(logs[:, watched].sum(axis=-1))
+    # A method that releases its last draw is scored by this draw.
     return (logs[-1:] if row.method in SAMPLED else logs)[:, :released], seen
 
 
 def held_out_likelihood(state: gibbs.State, sites, test, layout: gibbs.Layout, prior: gibbs.Prior) -> np.ndarray:
-    """Return the log-likelihood (chains, held) of held-out cells, each given the states of the chain's other cells.
+    """Return the log-likelihood (chains, held) of each held-out cell, given the states of all other cells.
 
     Args:
         sites: held-out cells (chains, held).

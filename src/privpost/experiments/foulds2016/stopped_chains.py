@@ -18,14 +18,14 @@ COLUMNS = ("exact_cost", "distance", "delta", "cost", "cost_bound")
 
 
 def posteriors(mechanism: ExponentialMechanism, grid: int) -> np.ndarray:
-    """Return OPS's probabilities (n + 1, grid) of equally spaced θ in [a0, 1 − a0], for 0 to n successes."""
+    """Return the OPS probabilities (n + 1, grid) of equally spaced θ in [a0, 1 − a0], for 0 to n successes."""
     theta, successes = np.linspace(*mechanism.ends, grid), np.arange(mechanism.n + 1)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1)) - 1
     return np.exp(log_softmax(parameters @ np.log([theta, 1 - theta]), axis=1))
 
 
 def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
-    """Return Metropolis kernels (..., grid, grid) for laws (..., grid). Proposals are uniform or one grid step."""
+    """Return Metropolis transition matrices (..., grid, grid) for target laws (..., grid) and one of `CHAINS`."""
     size = laws.shape[-1]
     steps = (np.eye(size, k=1) + np.eye(size, k=-1)) / 2
     proposal = np.full((size, size), 1 / size) if chain == "independence" else steps
@@ -34,21 +34,17 @@ def kernels(laws: np.ndarray, chain: str) -> np.ndarray:
 
 
 class Compared(NamedTuple):
-    """How a chain's state compares with an exact draw: largest values over data sets or pairs of neighbours.
+    """The largest losses and distances of a chain's state, over data sets or pairs of neighbours."""
 
-    The fields are, in order: pure ε of the exact draw; total variation distance of the state from the exact draw; least
-    δ at which the state is (ε, δ)-DP at the draw's ε; pure ε of the state; distance on the neighbours with that pure ε.
-    """
-
-    exact_cost: float
-    distance: float
-    delta: float
-    cost: float
-    distance_there: float
+    exact_cost: float  # pure ε of an exact draw
+    distance: float  # total variation distance of the state from an exact draw
+    delta: float  # smallest δ at which the state is (ε, δ)-DP with ε = exact_cost
+    cost: float  # pure ε of the state
+    distance_there: float  # largest distance on the two neighbours with this pure ε
 
 
 def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compared:
-    """Compare laws of chains' states with laws of exact draws, both (data sets, outcomes). `pairs` has shape (2, k)."""
+    """Compare laws of chains' states and of exact draws, both (data sets, outcomes), for neighbours `pairs` (2, k)."""
     # An outcome that neither of two neighbours reaches loses no privacy.
     with np.errstate(divide="ignore", invalid="ignore"):
         exact, lost = (np.nanmax(np.abs(np.diff(np.log(p)[pairs], axis=0)[0]), axis=1) for p in (laws, states))
@@ -60,7 +56,7 @@ def compared(states: np.ndarray, laws: np.ndarray, pairs: np.ndarray) -> Compare
 
 
 def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float, ...]:
-    """Return `COLUMNS` for the chain's state after `steps` steps: the largest values over data sets and neighbours."""
+    """Return the values of `COLUMNS` for a chain's state after `steps` steps."""
     size, successes = laws.shape[-1], np.arange(len(laws))
     starts = np.full(laws.shape, 1 / size) if start == "uniform" else np.eye(size)[laws.argmax(axis=1)]
     states = (starts[:, None] @ np.linalg.matrix_power(kernels(laws, chain), steps))[:, 0]
@@ -76,7 +72,7 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
 
 
 def axes(config) -> dict:
-    """Return, by name, the values of the columns that label the rows of one ε."""
+    """Return the kinds of chains, starts and numbers of steps that label the rows of one ε, by column."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 

@@ -29,7 +29,7 @@ def data_sets(cells: int, events: int) -> np.ndarray:
 
 
 def neighbours(counts) -> np.ndarray:
-    """Return the indices (2, pairs) of all pairs of data sets that differ in one event, in its level, cell or both."""
+    """Return the indices (2, pairs) of all pairs of data sets that differ in the level or the cell of one event."""
     flat = counts.reshape(len(counts), -1)
     place = {tuple(row): at for at, row in enumerate(flat.tolist())}
     pairs = []
@@ -41,11 +41,11 @@ def neighbours(counts) -> np.ndarray:
 
 
 class Chain:
-    """The Gibbs chain of a mechanism with two hidden states and one field of two levels, emissions on a grid.
+    """The Gibbs chain of a mechanism with two hidden states and one field of two levels.
 
-    The chain's state is a path z and one emission probability per hidden state (grid² pairs). A path is the hidden
-    states of all cells (2^cells paths). As in `hidden_markov.gibbs`, a sweep draws the emissions given z, and then each
-    cell's state given all else. The result does not depend on the emissions before the sweep.
+    A state of the chain is a path and one emission probability per hidden state. A path is the hidden states of all
+    cells (2^cells paths). Emission probabilities are on a grid (grid² pairs). As in `hidden_markov.gibbs`, a sweep
+    draws the emissions given the path, and then each cell's hidden state given all else.
     """
 
     def __init__(self, mechanism: HiddenMarkovSampler, grid: int):
@@ -64,7 +64,7 @@ class Chain:
         self._alike = [~np.delete(differ, cell, axis=2).any(axis=2) for cell in range(cells)]
 
     def law(self, counts) -> np.ndarray:
-        """Return the exact draw's law (grid², paths) given counts (cells, levels)."""
+        """Return the law (grid², paths) of an exact draw of emissions and path, given counts (cells, levels)."""
         scores = counts @ self._levels / self.temperature
         joint = self._log_prior + sum(
             cell[self._grid[:, states]] for cell, states in zip(scores, self.paths.T, strict=True)
@@ -81,28 +81,23 @@ class Chain:
 
 
 def starts(law) -> np.ndarray:
-    """Return two laws (2, paths) of a chain's first path: uniform over all paths, and over the most probable paths.
-
-    The most probable paths depend on the data. There are several, as renaming the states leaves the probability of a
-    path unchanged. A search for the best path may end in any of them.
-    """
+    """Return two laws (2, paths) of a chain's first path: uniform, and uniform over the most probable paths."""
     marginal = law.sum(axis=0)
+    # There are several most probable paths, since renaming the states leaves a path's probability unchanged.
     best = np.isclose(marginal, marginal.max(), rtol=1e-9, atol=0)
     return np.array([np.full(len(best), 1 / len(best)), best / best.sum()])
 
 
 def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
-    """Return `COLUMNS` for the states and emissions after each number of sweeps, shape (starts, sweeps, columns).
-
-    Each loss is the largest over all neighbours. A sweep's kernel is sΠ + (1 − s)R, where Π is an exact draw and s the
-    least ratio of the kernel to the law of Π. The guarantee of an independence chain therefore holds with 1/M = s.
-    """
+    """Return the values of `COLUMNS` after each number of sweeps, shape (starts, sweeps, columns)."""
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
     pairs, chain = neighbours(counts), Chain(mechanism, grid)
     laws = np.array([chain.law(data) for data in counts])
     kernels = [chain.kernel(law) for law in laws]
     moves = [kernel.sum(axis=0) for kernel in kernels]
     begin = np.array([starts(law) for law in laws])
+    # A sweep's kernel is sΠ + (1 − s)R with s = `least`, the law Π of an exact draw and another kernel R. So the
+    # guarantee of an independence chain holds with 1/M = s.
     least = min(float((kernel / law[:, None]).min()) for kernel, law in zip(kernels, laws, strict=True))
     height = (begin / laws.sum(axis=1)[:, None]).max(axis=(0, 2))
     nominal, flat, rows = mechanism.cost().epsilon, laws.reshape(len(laws), -1), []
@@ -121,7 +116,7 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return, by name, the values of the columns that label the rows of one ε."""
+    """Return the starts and numbers of sweeps that label the rows of one ε, by column."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 

@@ -9,20 +9,20 @@ from privpost.lab.claims import Part, number, word
 
 # Our selection from the paper's data. The paper makes no statement on it.
 OWN_SELECTION = ("afghanistan_dense",)
-# Limit of a paired difference over splits, in standard errors. Training parts overlap and the splits are few: even at
-# 9 degrees of freedom (t law), 14 comparisons with this limit have a joint false-alarm rate below 2 %.
+# Limit of a paired difference over splits, in standard errors. It is large, since training parts overlap and splits
+# are few. At 9 degrees of freedom (t law), 14 comparisons have a joint false-alarm rate below 2 %.
 THRESHOLD = 5.0
 # Joint level of a family of t tests over splits. Some data sets have only three splits.
 LEVEL = 0.05
 
 
 def stands_in(dataset: str, ours: bool = False) -> bool:
-    """Return whether verdicts ignore a data set: they ignore stand-ins, and our selection if `ours` is False."""
+    """Return whether verdicts leave out a data set: a stand-in, or our selection unless the claim is `ours`."""
     return catalogue.load(dataset).stand_in or (dataset in OWN_SELECTION and not ours)
 
 
 def reached(chains) -> Iterator[Part]:
-    """Yield, as evidence and as the word `reached`, the number of settings at which each method's chains converged."""
+    """Yield the number of settings at which each method's chains converged, as evidence and as the word `reached`."""
     words = []
     for method, rows in chains[chains.sampling == "mcmc"].groupby("method"):
         share = f"{int(rows.converged.astype(bool).sum())} of {len(rows)}"
@@ -32,7 +32,7 @@ def reached(chains) -> Iterator[Part]:
 
 
 def p_values(rows, score: str, sign: int = 1) -> np.ndarray:
-    """Return p-values of one-sided t tests over splits. A small value shows that the difference has the given sign."""
+    """Return the p-values of one-sided t tests that a paired difference over splits has the given sign."""
     from scipy.special import stdtr
 
     t = sign * (rows[f"{score}_mean"] / rows[f"{score}_sem"]).to_numpy(float)
@@ -40,7 +40,7 @@ def p_values(rows, score: str, sign: int = 1) -> np.ndarray:
 
 
 def holm(values, level: float = LEVEL) -> np.ndarray:
-    """Return for each p-value (tests,) whether its test rejects at a joint level, by Holm's step-down procedure."""
+    """Return whether each test rejects at a joint level, by Holm's step-down procedure on the p-values (tests,)."""
     values = np.asarray(values, float)
     order = np.argsort(values)
     passed = values[order] <= level / np.arange(len(values), 0, -1)

@@ -1,4 +1,4 @@
-"""Claims of Geumlek et al. (2017) that concern several figures, scored from the tables of several studies."""
+"""Claims of Geumlek et al. (2017) that do not belong to a single study."""
 
 from privpost.lab.claims import check, claim, number
 

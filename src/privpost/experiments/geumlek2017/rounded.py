@@ -1,4 +1,4 @@
-"""Privacy and error of a draw of a probability, rounded down to b binary digits (figure 1 of Geumlek et al. 2017)."""
+"""Privacy and error of posterior draws that are rounded down to b binary digits (figure 1 of Geumlek et al. 2017)."""
 
 import math
 
@@ -15,10 +15,7 @@ ENDS = 64
 
 
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
-    """Return ln P(k/2^bits ≤ θ < (k+1)/2^bits) of beta laws, (laws, 2^bits), accurate even if the masses underflow.
-
-    Cells near both ends use the incomplete beta function. All other cells use Gauss-Legendre quadrature.
-    """
+    """Return the log-probabilities of rounding cells under beta laws, shape (laws, 2^bits)."""
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
     inner = np.arange(ENDS, size - ENDS)
@@ -37,16 +34,14 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses (laws, size / 2) of cells that are twice as wide, which have one bit fewer."""
+    """Return the log-masses of cells that are twice as wide, shape (laws, size / 2)."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 
 def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
-    """Return the largest Rényi divergence between neighbours at each order, shape (orders,).
+    """Return the largest Rényi divergence between neighbours at each order λ > 1, shape (orders,).
 
-    Args:
-        masses: log-masses of the laws for 0, 1, ..., n successes. Adjacent laws belong to neighbours.
-        orders: orders λ > 1. The order inf is the max-divergence.
+    `masses` has the laws for 0, 1, ..., n successes. Adjacent laws belong to neighbours. The order may be inf.
     """
     worst = np.zeros(len(orders))
     for first, second in zip(masses[1:], masses[:-1], strict=True):
@@ -61,7 +56,7 @@ def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
 
 
 def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray) -> float:
-    """Return the factor by which rounding to midpoints raises the root mean squared error of the worst law."""
+    """Return the largest factor by which rounding to midpoints raises a law's root mean squared error."""
     size = masses.shape[1]
     middle = (np.arange(size) + 0.5) / size
     mean, variance = mechanism.model.mean(parameters), mechanism.model.variance(parameters)
@@ -70,7 +65,7 @@ def errors(masses: np.ndarray, mechanism: PosteriorDraw, parameters: np.ndarray)
 
 
 def curves(mechanism: PosteriorDraw, bits: list[int], orders) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rounded draw's Rényi ε, shape (bits, orders), and the factor (bits,) by which its error rises."""
+    """Return Rényi ε (bits, orders) and error factors (bits,) of rounded draws. The numbers of bits must ascend."""
     successes = np.arange(mechanism.n + 1.0)
     parameters = mechanism.release_law(np.stack([successes, mechanism.n - successes], axis=-1))
     epsilon, error = np.empty((len(bits), len(orders))), np.empty(len(bits))

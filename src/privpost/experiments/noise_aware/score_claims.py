@@ -20,7 +20,7 @@ NAIVE_NAMES = {"paper": "truncated", "consistent": "least-squares"}
 class Comparison(NamedTuple):
     """A claim that the noise-aware method is better in one score than the noise-naive methods.
 
-    `sign` is −1 if a smaller score is better. If `ahead` is False, the noise-aware method need only be not
+    `sign` is −1 if a smaller score is better. If `ahead` is False, the claim is that the noise-aware method is not
     significantly worse.
     """
 
@@ -30,10 +30,7 @@ class Comparison(NamedTuple):
 
 
 def gained(pairs, comparisons, places):
-    """Yield checks that the noise-aware method gains over noise-naive methods in some scores, at every place and ε.
-
-    A gain is the difference in the claimed direction, in standard errors. The limit is joint over a variant's rows.
-    """
+    """Yield a check for each score, place and ε that the noise-aware method beats the noise-naive methods."""
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
     for metric, sign, ahead in comparisons:
         rows = pairs[aware & (pairs.metric == metric)]
@@ -55,7 +52,7 @@ def gained(pairs, comparisons, places):
 
 
 def setting(row, places) -> str:
-    """Return a row's setting as text."""
+    """Return a row's place and ε as text."""
     shown = [f"{name} = {row[name] if isinstance(row[name], str) else format(row[name], 'g')}" for name in places]
     return ", ".join([*shown, f"epsilon = {row['epsilon']:.3g}"])
 
@@ -68,17 +65,16 @@ def calibrated(calibration, methods, variants=("paper",)):
 
 
 def uniform(rows, method, places, valid=None):
-    """Yield checks that a noise-aware posterior is calibrated by KS and z², one per place and ε, with their evidence.
+    """Yield evidence, and a check for each place and ε that neither KS nor z² rejects the noise-aware posterior.
 
-    The true posterior is the control. If the control is rejected, the draws of the parameters are in doubt, and rows of
-    the same parameter and place do not count. Rows that are not `valid` do not count either. If no row counts, the
-    claim cannot be tested.
+    A row counts if it is `valid` and tests do not reject the true posterior at the same parameter and place. If no row
+    counts, the claim cannot be tested.
 
     Args:
         rows: rows of the noise-aware method and of the true posterior.
         method: the noise-aware method.
         places: columns that, with ε, identify a check.
-        valid: function of the noise-aware rows that returns which rows count. If None, all rows count.
+        valid: function that returns which noise-aware rows are valid. If None, all are.
     """
     control, aware = (width_claims.tested(rows[rows.method == name]) for name in ("non_private", method))
     shared = [name for name in ("n", "concentration", "graph", "parameter") if name in rows]

@@ -13,27 +13,27 @@ from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.models.networks.consistency import consistent_counts
 from privpost.privacy.accounting.costs import Cost
 
-# Variants of the naive method differ in how the release is processed before it is taken for the data. Variants of the
-# exact method differ in whether the posterior takes all counts together or one family at a time.
+# Variants of the naive method process the release differently before they take it for the data. Variants of the exact
+# method take all counts together, or one family at a time.
 NAIVE_VARIANTS = ("paper", "consistent")
 VARIANTS = {"naive": NAIVE_VARIANTS, "exact": ("paper", "families")}
 # Methods whose posterior takes the noise into account.
 AWARE = ("exact", "gibbs")
 METRICS = ("accuracy", "log_likelihood", "label_log_likelihood", "mmd2")
-# Class 1 is predicted only if its log-probability exceeds that of class 0 by this. Truncated counts often tie. Last
-# digits differ between processors, so they must not decide.
+# Class 1 is predicted if its log-probability exceeds that of class 0 by this. Truncated counts often tie, and last
+# digits, which differ between processors, must not decide.
 TIE = 1e-9
 # Points of the empirical distribution functions.
 _AT = np.linspace(0, 1, 41)
 
 
 def lines(methods) -> list[tuple[str, str]]:
-    """Return all pairs (method, variant), called lines: every method with each of its variants."""
+    """Return all lines, which are pairs of a method and one of the method's variants."""
     return [(method, variant) for method in methods for variant in VARIANTS.get(method, ("paper",))]
 
 
 def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLaplace]:
-    """Open a ledger account for each ε and return the mechanisms. All methods read the same release."""
+    """Open a ledger account for each ε, and return the mechanism of each ε."""
     budgets = [Cost("pure", epsilon) for epsilon in epsilons]
     return [
         ledger.open(f"counts/epsilon={budget.epsilon:g}", budget, partial(NetworkLaplace.calibrate, model, n, budget))
@@ -42,7 +42,7 @@ def opened(epsilons, model: BayesianNetwork, n: int, ledger) -> list[NetworkLapl
 
 
 def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
-    """Return the noisy counts (epsilons, trials, 2m) of a block of trials, with common random numbers."""
+    """Return a block's noisy counts (epsilons, trials, 2m), with the same random numbers at every ε."""
     return np.stack(
         [
             ledger.release(
@@ -60,13 +60,8 @@ def released(mechanisms, statistics, streams, block, ledger) -> np.ndarray:
 def naive_counts(mechanisms, variant: str, releases) -> tuple[np.ndarray, np.ndarray]:
     """Return the counts that a noise-naive analyst takes for the data, and the shares of truncated counts.
 
-    `paper` truncates to [0, n]. `consistent` first fits, by least squares, counts that agree with each other and with
-    n. After truncation, these counts may disagree again.
-
-    Args:
-        mechanisms: one per ε.
-        variant: one of `NAIVE_VARIANTS`.
-        releases: noisy counts (epsilons, trials, 2m). The result is counts of this shape and shares (epsilons, trials).
+    The variant `paper` truncates to [0, n]. The variant `consistent` first fits, by least squares, counts that agree
+    with each other and with n. `releases` and counts have shape (epsilons, trials, 2m), and shares (epsilons, trials).
     """
     if variant == "consistent":
         releases = consistent_counts(mechanisms[0].model, releases, mechanisms[0].n)
@@ -88,16 +83,16 @@ def moments(a, b) -> np.ndarray:
 
 
 def of_prior(alpha: float, beta: float, variance) -> np.ndarray:
-    """Return the square root of a variance, divided by the standard deviation of Beta(α, β)."""
+    """Return the square root of a posterior variance, over the standard deviation of the prior Beta(α, β)."""
     mean, square = moments(alpha, beta)
     return np.sqrt(variance / (square - mean**2))
 
 
 def alike(model: BayesianNetwork) -> list[tuple]:
-    """Return labels of parameters. Parameters with equal labels are exchangeable in the network and the release.
+    """Return a label for each parameter. Parameters with equal labels are exchangeable in the network and the release.
 
-    Nodes with the same parents and children are exchangeable. If the prior treats both values of a bit alike, so are a
-    node's parameters for different values of the parents, as swapping these values swaps the parameters.
+    Nodes with the same parents and children are exchangeable. If alpha = beta, a node's parameters for different values
+    of the parents are exchangeable too.
     """
     labels = []
     for node, parents in model.parents:
@@ -108,7 +103,7 @@ def alike(model: BayesianNetwork) -> list[tuple]:
 
 
 def names(model: BayesianNetwork) -> list[str]:
-    """Return the names of a network's parameters. A name is a node, given the values of the node's parents."""
+    """Return the names of a network's parameters, such as `x1 | y = 0` for the node x1 if its parent y is 0."""
     named = []
     for node, parents in model.parents:
         for values in itertools.product((0, 1), repeat=len(parents)):
@@ -118,17 +113,17 @@ def names(model: BayesianNetwork) -> list[str]:
 
 
 def tabulate(cells, places, network) -> dict:
-    """Return the tables that all studies on networks have, by the last part of the tables' names.
+    """Return the four tables that all studies on networks have, by the ends of the tables' names.
 
-    `""` has mean scores; `"pairs"` has paired differences between methods; `"calibration"` has KS statistics of the
-    true parameters' quantiles; `"ecdf"` has the quantiles' empirical distribution functions at the ε nearest to 1.
+    `""` has mean scores, and `"pairs"` has paired differences between methods. `"calibration"` has tests of the true
+    parameters' quantiles. `"ecdf"` has distribution functions of the quantiles at the ε nearest to 1.
 
     Args:
-        cells: cells with the scores and three arrays: `quantile` (lines, epsilons, parameters, trials), `truncated`
-            (lines, epsilons, trials), the share of truncated counts, and `sd_of_prior` (epsilons, parameters) of the
-            noise-aware posterior. `others` (optional) has quantiles, nan if unknown, of parameters without rows.
+        cells: cells with scores, `quantile` (lines, epsilons, parameters, trials), `truncated` (lines, epsilons,
+            trials) and `sd_of_prior` (epsilons, parameters). Optional `others` are quantiles of parameters without
+            rows.
         places: function of a cell's config that returns the first columns of the cell's rows.
-        network: function of a cell's config that returns the network. z² sums over its `alike` parameters.
+        network: function of a cell's config that returns the network.
     """
     tables: dict[str, list] = {"": [], "pairs": [], "calibration": [], "ecdf": []}
     for cell in cells:
@@ -141,7 +136,7 @@ def tabulate(cells, places, network) -> dict:
 
 
 def _named(cell):
-    """Yield the array index and the columns of every line and ε. The true posterior has one row, without ε."""
+    """Yield the array index and the identifying columns of every row."""
     for (i, (method, variant)), (j, epsilon) in itertools.product(
         enumerate(lines(cell.config.method)), enumerate(cell.config.epsilon)
     ):

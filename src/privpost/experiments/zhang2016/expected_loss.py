@@ -1,7 +1,7 @@
 """Exact mean loss of algorithm 1 of Zhang et al. (2016) on one node as n grows, against the terms of their table 1.
 
-Table 1 bounds KL(true ‖ released posterior) by O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(mn ln n) ln δ). Here there is
-m = 1 parameter of |I| = 1 node.
+Table 1 bounds the loss KL(true ‖ released posterior) by O(mn ln n)(1 − exp(−nε/(2|I|))) + √(−O(mn ln n) ln δ). Here
+there is m = 1 parameter of |I| = 1 node.
 """
 
 import itertools
@@ -17,13 +17,10 @@ RULES = {"n": lambda n: 2 / n, "n_squared": lambda n: n**-2.0}
 
 
 def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
-    """Return the mean KL for n/2 ones and n/2 zeros. Both get Laplace noise of scale 2/ε and are truncated to [0, n].
+    """Return the mean KL from the true to the released posterior for n/2 ones and n/2 zeros.
 
-    Args:
-        prior: (α, β).
-        n: number of records.
-        epsilon: ε of the release.
-        nodes: number of quadrature nodes over counts between 0 and n.
+    Both counts get Laplace noise of scale 2/ε and are clipped to [0, n]. `prior` is (α, β). `nodes` is the number of
+    quadrature nodes on each side of the true count.
     """
     half, scale = n / 2, 2 / epsilon
     node, weight = np.polynomial.legendre.leggauss(nodes)
@@ -39,7 +36,7 @@ def mean_loss(prior, n: int, epsilon: float, nodes: int) -> float:
 
 
 def rows(config):
-    """Yield one row per rule for ε and per n: the mean loss, and both terms of table 1's bound without constants."""
+    """Yield one row per rule for ε and per n: the mean loss, and the terms of table 1's bound without constants."""
     for (rule, epsilon_at), n in itertools.product(RULES.items(), config.loss_sizes):
         epsilon, size = epsilon_at(n), n * math.log(n)
         yield {

@@ -1,15 +1,10 @@
 """Statements of Zhang et al. (2016) that exact computation decides, as rows of the table `bounds`.
 
-On privacy (the empirical value is the largest log-ratio of a release's probability between neighbouring data sets):
-
 - corollaries 1 and 2: algorithms 1 and 2 are ε-DP;
 - theorem 4 (1): a draw from a posterior on L-Lipschitz parameters is 2L-DP (checked for the trimmed posterior);
-- corollary 4: algorithm 3 with Δ = Lr is ε-DP.
-
-On smoothness and utility:
-
-- lemma 2: the Lipschitz constant of a network is max L_i, the largest constant of its nodes;
-- lemma 3: 1 − ξ(Θ_L) ≤ exp(−cL), c = min c_i − ln|I|/L0, for L ≥ L0;
+- corollary 4: algorithm 3 with Δ = Lr is ε-DP;
+- lemma 2: the Lipschitz constant of a network is the largest constant L_i of its nodes;
+- lemma 3: the prior's mass outside the L-Lipschitz parameters is ≤ exp(−cL) for L ≥ L0, c = min c_i − ln|I|/L0;
 - table 1: N draws estimate an expectation of a function in [0, 1] within √(ln(1/δ)/N), with probability ≥ 1 − δ;
 - theorem 1: c_ij = (2n+1) ln((α+n+1)(β+n+1)) is the range of one parameter's divergence.
 """
@@ -44,10 +39,9 @@ def difference_bound(alpha: float, beta: float, n: int) -> float:
 
 
 def largest_divergence(alpha: float, beta: float, n: int) -> float:
-    """Return max KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)) over counts a + b ≤ n and z in [0, n]².
+    """Return the range of one parameter's divergence, the largest KL(Beta(α+a, β+b) ‖ Beta(α+z₁, β+z₂)).
 
-    The result is the range of one parameter's divergence. The divergence is 0 at z = (a, b) and convex in z, so the
-    corners suffice.
+    The counts have a + b ≤ n and z in [0, n]². The KL is 0 at z = (a, b) and convex in z, so the corners suffice.
     """
     counts = np.array([(a, b) for a in range(n + 1) for b in range(n + 1 - a)], float)
     prior = np.array([alpha, beta])
@@ -56,9 +50,10 @@ def largest_divergence(alpha: float, beta: float, n: int) -> float:
 
 
 def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density") -> float:
-    """Return the largest privacy loss of algorithm 3 on one node. It draws a grid point with weight ∝ exp(ε u / (2Δ)).
+    """Return the largest privacy loss of algorithm 3 on one node with a uniform prior.
 
-    `score`, one of SCORES, says which function of the posterior is the utility u. The prior is uniform.
+    The algorithm draws a grid point with weight ∝ exp(ε u / (2Δ)), where Δ is `delta_utility`. `score`, one of SCORES,
+    says which function of the posterior is the utility u.
     """
     ones = np.arange(n + 1.0)
     pairs = np.stack([1 + ones, 1 + n - ones], axis=-1)
@@ -70,11 +65,8 @@ def map_loss(n: int, epsilon: float, delta_utility: float, score: str = "density
 
 
 def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np.ndarray]:
-    """Return, for each total up to `most`, the means of Beta(α + ones, β + zeros) restricted to [ω, 1−ω].
-
-    Gauss-Legendre quadrature is exact for uniform priors, as the densities are polynomials. Other priors get spare
-    nodes.
-    """
+    """Return, for each number of records up to `most`, the means of Beta(α + ones, β + zeros) on [ω, 1−ω]."""
+    # The quadrature is exact for uniform priors, as the densities are polynomials. Other priors get spare nodes.
     spare = 0 if alpha == beta == 1 else 16 + math.ceil(alpha + beta)
     nodes, weights = np.polynomial.legendre.leggauss(most // 2 + 2 + spare)
     theta = 0.5 + (0.5 - omega) * nodes
@@ -88,27 +80,28 @@ def trimmed_means(alpha: float, beta: float, most: int, omega: float) -> list[np
 
 
 def sampler_loss(mechanism: RecordSampler) -> float:
-    """Return the largest privacy loss of a trimmed draw, summed over nodes. It is an upper bound if there are edges.
+    """Return the largest privacy loss of a draw from a trimmed posterior. With edges, it is an upper bound.
 
-    Adding a one to a parameter's counts multiplies the density by θ/E θ. Turning a zero into a one multiplies the
-    density by θ/(1−θ) · E(1−θ)/E θ. E is the mean given the common counts. Both factors are monotone, so the worst θ is
-    ω or 1−ω. Moving a zero loses no more than turning it, as E is farthest from ½ if the most records are common.
+    Adding a one to a parameter's counts multiplies the density by θ/E θ, and adding a zero multiplies it by
+    (1−θ)/E(1−θ). Turning a zero into a one multiplies it by θ/(1−θ) · E(1−θ)/E θ. Here E is the mean given the common
+    counts. All factors are monotone, so the worst θ is ω or 1−ω.
     """
     model, n, omega = mechanism.model, mechanism.n, mechanism.omega
     means = trimmed_means(model.alpha, model.beta, n - 1, omega)
     top = math.log((1 - omega) / omega)
     flipped = np.array([top + np.abs(np.log(mean / (1 - mean))).max() for mean in means])
-    added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in means])
+    either = [np.stack([mean, 1 - mean]) for mean in means]
+    added = np.array([max(np.log(mean / omega).max(), np.log((1 - omega) / mean).max()) for mean in either])
     # A record moves between two configurations of the parents. Together these hold at most n − 1 other records.
     pair = max(float((added[: n - t] + added[t]).max()) for t in range(n))
     return sum(float(flipped[-1]) if len(family) == 1 else max(float(flipped.max()), pair) for family in model.families)
 
 
 def network_lipschitz(model: BayesianNetwork, theta) -> tuple[float, float]:
-    """Return the Lipschitz constant max |ln p(x)/p(y)| / ρ(x, y) over records x ≠ y, and the nodes' largest, max L_i.
+    """Return the Lipschitz constant of a network, and the largest Lipschitz constant L_i of its nodes.
 
-    ρ is the number of nodes that differ. L_i is the largest |ln p(x_i|j)/p(y_i|j)| over x_i ≠ y_i and configurations j.
-    Lemma 2's premise bounds only L_i, at equal parents, and demands that p(x_i|j) does not change with j.
+    The network's constant is the largest |ln p(x)/p(y)| / ρ(x, y) over records x and y that differ in ρ > 0 nodes. L_i
+    is the largest |ln p(x_i|j)/p(y_i|j)| over values x_i ≠ y_i of node i and configurations j of its parents.
     """
     records = np.array(list(itertools.product((0, 1), repeat=len(model.nodes))))
     log_chance = np.log(model.record_probabilities(theta))
@@ -148,8 +141,7 @@ def _difference_rows(config) -> list[dict]:
 
 
 def _map_rows(config) -> list[dict]:
-    """Return the checks of corollary 4 on one node. Δ is the paper's Lr with r = 1, for each meaning of the score in
-    SCORES, and then the largest change of `config.utility`."""
+    """Return the checks of corollary 4 on one node, with Δ = Lr for each of SCORES and with an enumerated Δ."""
     lipschitz = math.log(GRID[-1] / GRID[0])
     readings = {
         "corollary 4" + ("" if score == config.utility else f" with {words}"): (lipschitz, score)
@@ -183,7 +175,7 @@ def _loss_rows(config, name, model) -> list[dict]:
 
 
 def _lemma_2_row(name, model) -> dict:
-    """Return the check of a network's Lipschitz constant against the nodes' largest, with θ alternating 0.2 and 0.9."""
+    """Return the check of lemma 2 at parameters θ that alternate between 0.2 and 0.9."""
     theta = np.where(np.arange(model.theta_shape[0]) % 2, 0.9, 0.2)
     statement = "lemma 2" if all(not parents for _, parents in model.parents) else "lemma 2 with edges"
     return _row(statement, name, "theta=0.2,0.9", *network_lipschitz(model, theta))
@@ -204,7 +196,7 @@ def _lemma_3_rows(config) -> list[dict]:
 
 
 def _utility_rows(config) -> list[dict]:
-    """Return checks of the exact chance that the mean of a 0/1 function over N draws is off by more than the bound."""
+    """Return checks of the exact chance that the mean of N draws of a 0/1 function misses by more than the bound."""
     # The import is here because it is slow, and the study's settings do not need it.
     from scipy.stats import binom
 

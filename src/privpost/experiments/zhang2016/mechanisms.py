@@ -12,10 +12,7 @@ METHODS = ("laplace", "fourier", "sampler_record", "sampler_attribute", "map")
 
 
 def target(method: str, model: BayesianNetwork, epsilon: float) -> Cost:
-    """Return the budget of one release for a whole record.
-
-    At the attribute level, ε is for one attribute. By group privacy, the budget for all |I| attributes is |I|ε.
-    """
+    """Return the budget of one release for a whole record: |I|ε if ε is for one of |I| attributes, else ε."""
     return Cost("pure", epsilon * (len(model.nodes) if method == "sampler_attribute" else 1))
 
 
@@ -29,15 +26,9 @@ def configured(
     variant: str = "paper",
     utility: str = "mass",
 ) -> Mechanism:
-    """Return the mechanism of a method at ε.
+    """Return the mechanism of a method, one of `METHODS`, at ε.
 
-    Args:
-        method: one of `METHODS`.
-        model: the network.
-        n: public number of records.
-        epsilon: ε > 0 for a record, or for an attribute at the attribute level.
-        t, variant: settings of the Fourier mechanism.
-        utility: the function that the MAP mechanism maximises.
+    `n` is the public number of records. Only the Fourier mechanism uses `t` and `variant`, and only MAP uses `utility`.
     """
     if method == "laplace":
         return NetworkLaplace(model, n, epsilon)

@@ -7,7 +7,7 @@ from privpost.models.networks import graphs
 
 
 class Network(Setting):
-    """A Bayesian network's graph. The normal form is name and formula, so that digests depend on the graph itself."""
+    """The graph of a Bayesian network. Its normal form has name and formula, so digests depend on the graph itself."""
 
     def allowed(self) -> str:
         return (

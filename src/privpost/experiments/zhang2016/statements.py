@@ -1,4 +1,4 @@
-"""The statements of Zhang et al. (2016) on utility and privacy, as figures name them."""
+"""Labels of the statements of Zhang et al. (2016) on utility and privacy, for figures."""
 
 # For each printed statement, by its name in `bounds`: the label, and the name of the mended version ("" if none).
 STATEMENTS = {

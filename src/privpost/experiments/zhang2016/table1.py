@@ -9,11 +9,10 @@ class Entry(NamedTuple):
     """One mechanism of table 1.
 
     Attributes:
-        method: id of the mechanism.
         networks_only: the column "DBN only".
-        privacy: the guarantee as printed. `privacy_statement` names the rows of `bounds` that check the guarantee.
-        utility: type of utility.
-        bound, restored: the bound as printed, and the bound that can be derived. `*_statement` name the rows on each.
+        privacy: the guarantee as printed.
+        bound, restored: the utility bound as printed, and the utility bound that can be derived.
+        privacy_statement, bound_statement, restored_statement: the statements in `bounds` that test these three.
     """
 
     method: str
@@ -53,7 +52,7 @@ TABLE = (
 
 
 def table(bounds):
-    """Yield table 1, a row per mechanism: the paper's entries, and how many rows of `bounds` are on each, or hold."""
+    """Yield table 1, a row per mechanism: the paper's entries, and how many rows of `bounds` test and confirm each."""
 
     def checked(name, statement):
         rows = bounds[bounds.statement == statement]

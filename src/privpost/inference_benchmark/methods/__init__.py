@@ -1,7 +1,7 @@
-"""Methods of noise-aware inference, one per file: `infer(task, releases, rng, budget)` returns draws of θ.
+"""Methods of noise-aware inference, one per file.
 
-A new file takes part by its name. `infer` gets releases (k, q) and returns `base.Inferred`. If the method cannot serve
-the task, `infer` raises `base.Refused` with the reason in one line.
+A file's function `infer(task, releases, rng, budget)` gets releases (k, q) and returns `base.Inferred`. If the method
+cannot serve the task, `infer` raises `base.Refused` with the reason in one line.
 """
 
 from collections.abc import Callable

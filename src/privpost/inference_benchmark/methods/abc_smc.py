@@ -1,6 +1,8 @@
-"""Sequential Monte Carlo on simulated statistics (Del Moral, Doucet and Jasra 2012, "An adaptive sequential Monte Carlo
-method for approximate Bayesian computation"). The ABC kernel is the noise. It starts wide and ends as the true noise,
-so the method is exact."""
+"""Sequential Monte Carlo on simulated statistics, where the ABC kernel is the noise. The kernel starts wide and ends as
+the true noise, so the method is exact.
+
+Del Moral, Doucet and Jasra (2012), "An adaptive sequential Monte Carlo method for approximate Bayesian computation".
+"""
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
 from privpost.inference_benchmark.tasks.private_n import PrivateNTask
 
-# A tempering step leaves this share of the particles effective.
+# Share of the particles that stay effective in a tempering step.
 LEFT = 0.5
 # After a tempering step, moves are made until each particle has changed this often on average, but at most `MOVES`.
 CHANGES = 3
@@ -19,7 +21,7 @@ _HALVINGS = 25
 
 
 def infer(task, releases, rng, budget):
-    """Move one population of statistics per chain from the prior to the posterior, then draw θ given the statistics."""
+    """Move populations of statistics from the prior to the posterior, then draw θ given the statistics."""
     populations = Populations(task, np.repeat(releases, budget.chains, axis=0), budget.draws, rng)
     while np.any(populations.power < 1):
         populations.temper()
@@ -33,10 +35,10 @@ def infer(task, releases, rng, budget):
 
 
 class Populations:
-    """Simulated `statistics` (populations, particles, d), one population for each release (populations, q).
+    """Populations of simulated statistics (populations, particles, d), one for each release (populations, q).
 
-    The statistics' law is weighted by the noise's density to the power γ, which is `power` (populations, 1). For
-    Laplace noise, this weight is proportional to the density of noise that is 1/γ times as wide.
+    The law of the statistics is weighted by the noise's density to the power γ (populations, 1). For Laplace noise,
+    this weight is proportional to the density of noise that is 1/γ times as wide.
     """
 
     def __init__(self, task, releases, particles: int, rng):
@@ -54,7 +56,7 @@ class Populations:
         return self._task.noise_log_density(self._observed, self._task.mechanism.select(statistics))
 
     def temper(self) -> None:
-        """Raise the powers as far as enough particles stay effective, then resample the particles by weight."""
+        """Raise the power of each population while enough particles stay effective, then resample the particles."""
         rise = step(self._logs, 1 - self.power)
         self.power = np.where(rise < 1 - self.power, self.power + rise, 1.0)
         places = resampled(rise * self._logs, self._rng)
@@ -62,10 +64,8 @@ class Populations:
         self._logs = np.take_along_axis(self._logs, places, axis=1)
 
     def move(self) -> float:
-        """Draw θ given each particle's statistics, propose new statistics given θ, and return the share accepted.
-
-        Proposals are reversible under the prior, so acceptance depends on the noise's density alone.
-        """
+        """Propose new statistics for each particle, and return the share of accepted proposals."""
+        # Proposals are reversible under the prior, so acceptance depends on the noise's density alone.
         proposed = self._simulated(self._task.update(self.statistics, self._rng))
         other = self._log_density(proposed)
         accepted = np.log(self._rng.random(other.shape)) < self.power * (other - self._logs)
@@ -75,7 +75,7 @@ class Populations:
 
 
 def simulator(task):
-    """Return a function that draws statistics (k, d) given θ (k, p) at a cost that does not grow with n."""
+    """Return a function that draws statistics (k, d) given θ (k, p), at a cost that does not grow with n."""
     if isinstance(task, CountsTask | PrivateNTask):
         return task.data
     if not isinstance(task, NetworkTask):
@@ -106,5 +106,5 @@ def resampled(log_weights, rng) -> np.ndarray:
     ends, count = np.cumsum(weights, axis=1), log_weights.shape[1]
     even = (np.arange(count) + rng.random((len(ends), 1))) / count * ends[:, -1:]
     picked = np.stack([np.searchsorted(row, places, side="right") for row, places in zip(ends, even, strict=True)])
-    # Rounding may put the last pick beyond the end.
+    # Rounding may put the last index beyond the end.
     return np.minimum(picked, count - 1)

@@ -1,5 +1,7 @@
-"""Data augmentation on the latent records (Ju, Awan, Gong and Rao 2022, "Data augmentation MCMC for Bayesian inference
-from privatized data"). The method is exact for any model that can be simulated."""
+"""Data augmentation on the latent records, which is exact for any model that can be simulated.
+
+Ju, Awan, Gong and Rao (2022), "Data augmentation MCMC for Bayesian inference from privatized data".
+"""
 
 import numpy as np
 
@@ -9,7 +11,7 @@ from privpost.samplers.compiled import outer
 
 
 def infer(task, releases, rng, budget):
-    """Propose every record anew from p(x | θ), accept it by the ratio of the noise's densities, then draw θ.
+    """Propose new records from p(x | θ), accept each by the ratio of the noise's densities, then draw θ.
 
     For randomised response, true answers are drawn from their law given the reports (Tanner and Wong 1987).
     """
@@ -45,10 +47,8 @@ def _answered(task, theta, observed, rng, budget) -> np.ndarray:
 
 @outer()
 def exchange(released, statistics, new_released, new_statistics, observed, uniform, scale, power, sums):
-    """Accept or reject each record's proposal in turn, in place, and write the statistics' `sums` (chains, d).
-
-    The noise's log-density is −|x/scale|^power / power, where power is 1 or 2.
-    """
+    """Accept or reject the proposal for each record in turn, and update the sums (chains, d) of the statistics."""
+    # The noise x has the log-density −|x/scale|^power / power, where the power is 1 or 2.
     size, coordinates = released.shape[1:]
     residual, rate = np.empty(coordinates), 1 / scale**power / power
     for k in range(len(released)):

@@ -11,11 +11,9 @@ from privpost.samplers.noise_aware.gibbs import bounded_kernel, run
 
 
 def infer(task, releases, rng, budget):
-    """Run several chains on each release.
-
-    For redacted sums, the sum of the records within the bounds and the sum of the others are correlated, as the numbers
-    of records within and outside the bounds are multinomial.
-    """
+    """Run several chains on each release."""
+    # For redacted sums, the sum inside and the sum outside the bounds are correlated, since the numbers of records
+    # inside and outside the bounds are multinomial.
     if task.noise != "laplace":
         raise Refused("it takes Laplace noise apart into normal noise of random variance")
     repeated = np.repeat(releases, budget.chains, axis=0).T
@@ -34,7 +32,7 @@ def infer(task, releases, rng, budget):
 
 
 def redacted(task, repeated, segments: str):
-    """Return the kernel of redacted sums (chains,). `segments` names the covariance of sums in and out of bounds."""
+    """Return the kernel for redacted sums (chains,), where `segments` is "multinomial" or "independent"."""
     # Compiled code is loaded only where chains run.
     from privpost.samplers.noise_aware.redacted import redacted_kernel
 

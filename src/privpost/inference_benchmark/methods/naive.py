@@ -1,4 +1,4 @@
-"""The conjugate posterior that takes the release for the statistics themselves and so ignores the noise."""
+"""The conjugate posterior that ignores the noise and takes the release for the true statistics."""
 
 from privpost.inference_benchmark.base import Inferred
 

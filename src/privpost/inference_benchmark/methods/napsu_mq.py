@@ -1,4 +1,4 @@
-"""NAPSU-MQ's posterior (Räisä, Jälkö, Kaski, Honkela 2023): counts are taken as normal, plus the noise's variance."""
+"""The posterior of NAPSU-MQ, which takes noisy counts for normal (Räisä, Jälkö, Kaski and Honkela 2023)."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -7,8 +7,8 @@ from privpost.inference_benchmark.base import POWERS, Inferred, Refused
 from privpost.inference_benchmark.tasks.counts import CountsTask
 from privpost.inference_benchmark.tasks.networks import NetworkTask
 
-# Number of proposals for each release, degrees of freedom of the proposals' Student law, and ratio of the Student law's
-# squared scale to the variance at the mode.
+# Number of proposals for each release, degrees of freedom of the proposals' Student law, and ratio of the squared scale
+# of this law to the variance at the mode.
 PROPOSALS, DEGREES, WIDER = 4000, 5, 1.5
 # Number of scoring steps towards the mode, and the step of finite differences.
 STEPS, STEP = 12, 1e-4
@@ -17,7 +17,10 @@ _ELEMENTS = 4_000_000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + v) by importance resampling. Proposals are Student around the mode in logits."""
+    """Draw from the density p(θ) N(y; m(θ), V(θ) + v) by importance resampling.
+
+    Here y is the release, m(θ) and V(θ) are the mean and covariance of the counts, and v is the variance of the noise.
+    """
     if not isinstance(task, CountsTask | NetworkTask) or task.noise not in POWERS:
         raise Refused("it serves counts with noise on them")
     variance = task.noise_variance * np.eye(releases.shape[1])
@@ -36,7 +39,8 @@ def infer(task, releases, rng, budget):
 
 
 def _theta(task, z) -> np.ndarray:
-    """θ (..., p) at logits z (..., free): one logit per probability, or logits of categories against the last."""
+    """Parameters θ (..., p) at logits z (..., free)."""
+    # For categories, the logits compare each category with the last.
     if isinstance(task, NetworkTask) or task.size == 1:
         return expit(z)
     return np.exp(log_softmax(_against_last(z), axis=-1))
@@ -68,7 +72,7 @@ def _log_density(task, z, release, variance) -> np.ndarray:
 
 
 def _mode(task, releases, variance) -> tuple[np.ndarray, np.ndarray]:
-    """Return approximate modes (k, free) and precisions (k, free, free), by Fisher scoring from logits of zero."""
+    """Return approximate modes (k, free) and precisions (k, free, free) of the posterior, by Fisher scoring."""
     free = task.size if isinstance(task, NetworkTask) or task.size == 1 else task.size - 1
     z, steps = np.zeros((len(releases), free)), STEP * np.eye(free)
     for _ in range(STEPS):

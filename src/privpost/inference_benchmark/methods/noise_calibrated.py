@@ -1,4 +1,4 @@
-"""Noise-calibrated likelihood: a normal law of the released sum plus the noise's variance, on a grid of θ."""
+"""Noise-calibrated likelihood on a grid of θ, where the noisy sum is taken for normal."""
 
 import numpy as np
 
@@ -9,7 +9,10 @@ CELLS = 1000
 
 
 def infer(task, releases, rng, budget):
-    """Draw from p(θ) N(y; m(θ), V(θ) + v). m and V are the moments of the released sum, and v the noise's variance."""
+    """Draw from the density p(θ) N(y; m(θ), V(θ) + v).
+
+    Here y is the release, m(θ) and V(θ) are the mean and variance of the sum, and v is the variance of the noise.
+    """
     if task.size > 1 or releases.shape[1] > 1:
         raise Refused("its grid serves one parameter and one number released")
     edges = parameter_edges(task.model, CELLS)

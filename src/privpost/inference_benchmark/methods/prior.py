@@ -1,4 +1,4 @@
-"""Draws from the prior, as if nothing had been released."""
+"""Draws from the prior, which ignore the release."""
 
 from privpost.inference_benchmark.base import Inferred
 

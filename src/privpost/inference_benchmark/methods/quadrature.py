@@ -1,4 +1,4 @@
-"""The mechanism's own posterior given redacted or clamped sums, by quadrature under a normal law of the sums."""
+"""The posterior given redacted or clamped sums by quadrature, under a normal law of the sums."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from privpost.inference_benchmark.tasks.sums import ClampedTask, RedactedTask
 
 
 def infer(task, releases, rng, budget):
-    """Draw from the mechanism's own `posterior`."""
+    """Draw with the mechanism's method `posterior`."""
     if not isinstance(task, RedactedTask | ClampedTask):
         raise Refused("it serves redacted and clamped sums; of counts the exact posterior is a sum")
     drawn = [np.asarray(task.mechanism.posterior(release, budget.total, rng)) for release in releases]

@@ -8,7 +8,7 @@ from privpost.samplers import chain
 
 
 def infer(task, releases, rng, budget):
-    """Move records by flipping single bits and shifting many records at once, then draw θ given the counts."""
+    """Flip single bits of records, shift many records at once, and draw θ given the counts."""
     if not (isinstance(task, NetworkTask) and task.complete):
         raise Refused("it moves records of Bayesian networks only, all of whose counts are released")
     from privpost.samplers.noise_aware.records import Records

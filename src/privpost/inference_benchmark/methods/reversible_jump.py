@@ -1,5 +1,7 @@
-"""Reversible-jump data augmentation for a private number n of records (Awan, Barrientos and Ju 2024,
-"Statistical inference for privatized data with unknown sample size"). The method is exact."""
+"""Reversible-jump data augmentation for a private number of records, which is exact.
+
+Awan, Barrientos and Ju (2024), "Statistical inference for privatized data with unknown sample size".
+"""
 
 import numpy as np
 
@@ -11,16 +13,13 @@ from privpost.samplers.compiled import outer
 
 
 def infer(task, releases, rng, budget):
-    """Run several chains on each release.
-
-    A step proposes every record anew, tries to add or remove a record `task.largest` times, and draws θ. A chain has
-    `task.largest` rows. Rows without a record are zero, also in proposals.
-    """
+    """Run chains whose steps propose new records, add or remove records, and draw θ."""
+    # A chain has `task.largest` rows. Rows without a record are zero, in proposals too.
     if not isinstance(task, PrivateNTask):
         raise Refused("the number of records is public, or they are no bits or categories")
     observed = np.repeat(releases, budget.chains, axis=0)
     theta = task.prior(len(observed), rng)
-    # Chains start with the rounded sum of the released counts as number of records.
+    # The first number of records is the rounded sum of the released counts.
     number = np.clip(np.rint(observed.sum(axis=1)), 0, task.largest).astype(np.int64)
     records, drawn = _proposed(task, theta, rng), np.empty((budget.draws, *theta.shape))
     records *= _there(task, number)
@@ -38,22 +37,20 @@ def infer(task, releases, rng, budget):
 
 
 def _proposed(task, theta, rng) -> np.ndarray:
-    """Indicators (chains, largest n, d) of records from p(x | θ)."""
+    """Indicators (chains, largest n, d) of random records from p(x | θ)."""
     return indicators(task.probabilities(theta), task.largest, rng)
 
 
 def _there(task, number) -> np.ndarray:
-    """Whether each row holds a record, shape (chains, largest n, 1)."""
+    """Whether each row of a chain holds a record, shape (chains, largest n, 1)."""
     return (np.arange(task.largest) < number[:, None])[..., None]
 
 
 @outer()
 def jump(records, number, fresh, observed, coin, uniform, scale):
-    """At each step, try to add a fresh record (chains, steps, d) or to remove the last record, as a coin decides.
-
-    The arrays change in place. A new record is from p(x | θ), and the prior of the number of records is uniform. So
-    acceptance depends only on the ratio of the Laplace noise's densities.
-    """
+    """At each step, toss a coin and try to add a fresh record (chains, steps, d) or to remove the last record."""
+    # A new record is from p(x | θ), and the prior of the number of records is uniform. So acceptance depends on the
+    # ratio of the Laplace noise's densities alone.
     largest, categories = records.shape[1:]
     residual = np.empty(categories)
     for k in range(len(records)):

@@ -1,5 +1,7 @@
-"""Simulations from the prior, weighted by the density of the noise (Gong 2022, "Exact inference with approximate
-computation for differentially private data via perturbations"). It is ABC with the noise as kernel, and is exact."""
+"""Simulations from the prior, weighted by the density of the noise. It is exact ABC with the noise as kernel.
+
+Gong (2022), "Exact inference with approximate computation for differentially private data via perturbations".
+"""
 
 import numpy as np
 
@@ -10,7 +12,7 @@ SIMULATIONS = 20_000
 
 
 def infer(task, releases, rng, budget):
-    """Resample draws from the prior by their weights w. The effective sample size of the draws is (Σ w)²/Σ w²."""
+    """Resample draws from the prior by their weights."""
     theta = task.prior(SIMULATIONS, rng)
     exact = task.simulate(theta, rng)
     drawn, effective = [], []

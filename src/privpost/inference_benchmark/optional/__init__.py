@@ -1,4 +1,4 @@
-"""Methods that need a package outside requirements.lock, one per file, as in `methods`. No study runs them."""
+"""Methods that need a package outside requirements.lock, one per file. No study runs these methods."""
 
 from importlib import import_module
 from pkgutil import iter_modules

@@ -1,5 +1,8 @@
-"""Neural posterior estimation, one round (Xiong, Ju and Zhang 2025, "Simulation-based Bayesian inference from privacy
-protected data"): a normalising flow of θ given a release is fitted to simulations once and used for every release."""
+"""Neural posterior estimation, which fits a normalising flow of θ given a release to simulations.
+
+This is the method with one round of Xiong, Ju and Zhang (2025, "Simulation-based Bayesian inference from privacy
+protected data").
+"""
 
 import contextlib
 import os
@@ -12,14 +15,14 @@ from privpost.inference_benchmark.base import Inferred, Refused
 INSTALL = "pip install 'sbi>=0.27,<0.28', or pip install '.[sbi]' in a checkout"
 # Packages whose versions are stored with the method's scores.
 PACKAGES = ("sbi", "torch")
-# Number of simulated releases per requested draw, for example 20,000 for 1,000.
+# Number of simulated releases per requested draw.
 SIMULATIONS = 20
 # The fit ends after this many epochs without a better validation loss.
 PATIENCE = 10
 
 
 def infer(task, releases, rng, budget):
-    """Fit a masked autoregressive flow (package sbi) to normal scores of θ, then draw from the flow at each release."""
+    """Fit a masked autoregressive flow to normal scores of θ, and draw from the flow at each release."""
     try:
         import torch
         from sbi.inference import NPE
@@ -40,9 +43,9 @@ def infer(task, releases, rng, budget):
 
 
 class Scores:
-    """Transform of θ to coordinates that are each standard normal under the prior. It keeps a flow in θ's support.
+    """Transform of θ to coordinates that are each standard normal under the prior, given draws of θ from the prior.
 
-    If probabilities sum to one, each is first replaced by its share of what the probabilities before it leave.
+    If θ sums to one, each probability is first divided by one minus the sum of the probabilities before it.
     """
 
     def __init__(self, theta):
@@ -63,7 +66,7 @@ class Scores:
         return np.stack([np.interp(values, ordered, self._scores) for values, ordered in pairs], axis=-1)
 
     def theta(self, scores) -> np.ndarray:
-        """θ (..., p) at normal scores (..., coordinates)."""
+        """Parameters θ (..., p) at normal scores (..., coordinates)."""
         pairs = zip(np.moveaxis(scores, -1, 0), self._sorted.T, strict=True)
         free = np.stack([np.interp(values, self._scores, ordered) for values, ordered in pairs], axis=-1)
         if not self._simplex:

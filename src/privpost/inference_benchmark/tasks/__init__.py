@@ -1,8 +1,4 @@
-"""Tasks of the benchmark, one file per kind of release. `TASKS` of a file maps the name of a task to a `Made`.
-
-A new file takes part without registration. A task is a subclass of `base.Task`. It states its model, its mechanism and
-its number of parameters, simulates `data`, and has the exact posterior given a release (`laws`).
-"""
+"""Tasks of the benchmark, with one file per kind of release. `TASKS` of a file maps task names to a `Made`."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -14,18 +10,18 @@ from privpost.inference_benchmark.base import Task
 from privpost.lab.schema import SettingError, suggest
 from privpost.privacy.accounting.costs import Cost
 
-# δ of tasks with Gaussian noise, which is not pure DP.
+# δ of tasks with Gaussian noise.
 DELTA = 1e-6
 
 
 class Made(NamedTuple):
-    """How a task is made.
+    """The function that makes a task, and its default arguments.
 
     Attributes:
         make: function of name, prior, n, the mechanism's method id and budget.
         prior: default parameters of the prior.
         n: default number of records.
-        noises: method ids of the mechanisms that can release the task. The first mechanism is the default.
+        noises: method ids of the possible mechanisms, with the default first.
         largest: largest number of records that the task allows, or None.
     """
 
@@ -48,20 +44,14 @@ def known() -> dict[str, Made]:
 
 
 def made(name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task at pure ε, or at (ε, 10⁻⁶) for Gaussian noise. Defaults are in the task's file.
-
-    The budget holds for neighbours as the task defines them.
-
-    Raises:
-        SettingError: the task is unknown, its prior or noise does not fit it, or n is too large.
-    """
+    """Return a task at a budget of ε, or of (ε, 10⁻⁶) for Gaussian noise. Raise SettingError for a wrong argument."""
     if name not in known():
         raise SettingError(f"task is {name!r}, but must be one of {', '.join(known())}.{suggest(name, known())}")
     return of(known()[name], name, prior, n, epsilon, noise)
 
 
 def of(how: Made, name: str, prior=None, n: int | None = None, epsilon: float = 1.0, noise: str | None = None) -> Task:
-    """Return a task that is made as `how` says. The arguments and errors are those of the function `made`."""
+    """Return the task that `how` makes. Other arguments and errors are those of `made`."""
     noise, n, prior = noise or how.noises[0], how.n if n is None else n, how.prior if prior is None else prior
     if noise not in how.noises:
         raise SettingError(f"noise is {noise!r}, but must be one of {', '.join(how.noises)} for {name}.")

@@ -1,4 +1,4 @@
-"""Bits or categories, one per record. Their counts are released with noise."""
+"""Tasks whose records are bits or categories and whose releases are noisy counts."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ MECHANISMS = {
 
 
 def indicators(probabilities, n: int, rng) -> np.ndarray:
-    """Return n random records for each row of probabilities (k, d), as indicators of their categories (k, n, d)."""
+    """Return indicators (k, n, d) of the categories of n random records, for each row of probabilities (k, d)."""
     uniform = rng.random((len(probabilities), n))
     shown, reached = np.empty((*uniform.shape, probabilities.shape[-1])), np.zeros(uniform.shape, bool)
     for j, ends in enumerate(np.cumsum(probabilities, axis=-1).T[:-1]):
@@ -29,7 +29,7 @@ def indicators(probabilities, n: int, rng) -> np.ndarray:
 
 
 class CountsTask(Task):
-    """Counts of bits (θ is P(1)) or of categories (θ are the probabilities), with the mechanism's exact posterior."""
+    """Counts of bits or of categories. For bits, θ is P(1). For categories, θ is the vector of probabilities."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n = name, n

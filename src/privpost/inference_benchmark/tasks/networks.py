@@ -1,4 +1,4 @@
-"""Small Bayesian networks of bits. Their counts get Laplace noise. `log_linear` does not release the class's counts."""
+"""Tasks with small Bayesian networks of bits, whose counts are released with Laplace noise."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,9 +22,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class FeaturesLaplace(NetworkLaplace):
-    """Counts of K features by class plus Lap(2K/ε). The class's counts, the first two statistics, are not released.
-
-    A substituted record moves at most one unit between two counts of each feature.
+    """Counts of K features by class plus Laplace noise of scale 2K/ε. The counts of the class are not released.
 
     Raises:
         ValueError: in the same cases as `NetworkLaplace`.
@@ -32,27 +30,25 @@ class FeaturesLaplace(NetworkLaplace):
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity 2K, which is attained if a row of zeros is replaced by a row of ones."""
+        """The sensitivity 2K, which a change from a row of zeros to a row of ones attains."""
         return 2.0 * (len(self.model.nodes) - 1)
 
     def select(self, statistics) -> np.ndarray:
-        """The features' counts (..., 4K)."""
+        """Counts (..., 4K) of the features, without the counts of the class, which are the first two statistics."""
         return np.asarray(statistics, float)[..., 2:]
 
     def project(self, release) -> np.ndarray:
-        """Counts (..., 2 + 4K), truncated to [0, n]. The class's counts are means of the features' totals."""
+        """Counts (..., 2 + 4K) of class and features, truncated to [0, n]."""
+        # The counts of the class are means of the totals of the features.
         shown = super().project(release)
         totals = shown.reshape(*shown.shape[:-1], -1, 2, 2).sum(axis=-1).mean(axis=-2)
         return np.concatenate([totals, shown], axis=-1)
 
 
 class NetworkTask(Task):
-    """A small Bayesian network whose counts are released.
+    """A small Bayesian network whose counts are released."""
 
-    Class attributes:
-        complete: whether all counts are released.
-    """
-
+    # Whether all counts are released.
     complete: ClassVar[bool] = True
     release_by: ClassVar[type[NetworkLaplace]] = NetworkLaplace
 
@@ -76,7 +72,7 @@ class NetworkTask(Task):
 
     @property
     def cells(self) -> np.ndarray:
-        """What each possible record adds to the statistics, shape (records, d)."""
+        """Contribution of each possible record to the statistics, shape (records, d)."""
         return self.model.sufficient_statistics(self.model.records[:, None])
 
     def record_law(self, theta) -> np.ndarray:
@@ -100,7 +96,7 @@ class NetworkTask(Task):
 
 
 class LogLinearTask(NetworkTask):
-    """Naive Bayes without the class's counts, the `log-linear` model of Xiong, Ju and Zhang (2025)."""
+    """Naive Bayes without counts of the class, which Xiong, Ju and Zhang (2025) call the log-linear model."""
 
     complete = False
     release_by = FeaturesLaplace

@@ -1,6 +1,6 @@
-"""Bits or categories with a private number n of records: neighbours are data sets with and without one record.
+"""Tasks whose records are bits or categories with a private number n of records.
 
-Budgets are not comparable with budgets of tasks that substitute records. A substitution can cost twice as much.
+Neighbouring data sets differ in the presence of one record. A substitution can cost twice the budget.
 """
 
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class UnboundedLaplace(LaplaceMechanism):
-    """Every count plus Lap(1/ε): ε-differentially private if neighbours add or remove a record.
+    """Counts plus Laplace noise of scale 1/ε, which is ε-DP if neighbours add or remove a record.
 
     Attributes:
-        n: largest number of records. The true number is private. Its prior is uniform on 0, ..., n.
+        n: largest number of records. The true number is private, with a uniform prior on 0, ..., n.
 
     Raises:
         ValueError: a setting is outside its range, or the model's records are not categories.
@@ -48,29 +48,31 @@ class UnboundedLaplace(LaplaceMechanism):
             raise ValueError(f"n is at most {self.n}, but the statistics are counts of {counts.sum(axis=-1).max():g}")
 
     def neighbouring_statistics(self) -> np.ndarray:
-        """Statistics of one record and of none. Other records do not matter, as they do not affect the noise."""
+        """Statistics of data sets with one record and without records."""
+        # These pairs suffice, since other records do not affect the noise.
         ones = np.eye(self.model.statistics_size)
         return np.stack([ones, 0 * ones], axis=1)
 
     def posterior(self, release, draws: int, rng: np.random.Generator) -> Draws:
         """Independent draws of θ given the noisy counts (d,), by a sum over all counts of at most n records.
 
-        The counts have the prior p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j. The sum takes n − N as one
-        more count, so that all counts add up to n.
+        The counts s have the prior p(s) ∝ N!/Π s_j! Π Γ(α_j + s_j)/Γ(Σα + N) with N = Σ s_j.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         counts = np.arange(self.n + 1.0)
+        # The number n − N of missing records is one more count, so that all counts add up to n.
         rest = gammaln(self.n - counts + 1) - gammaln(np.sum(self.model.prior) + self.n - counts)
         latent = exact_counts.latent_counts([rest, *self._factors(release, self.n)], draws, rng)[:, 1:]
         return named(self.model.sample(self.model.posterior(latent), rng), self.model)
 
     def posterior_of(self, number: int, release, draws: int, rng: np.random.Generator) -> np.ndarray:
-        """Independent draws of θ given the noisy counts (d,) and the number of records, which is `number`."""
+        """Independent draws of θ given the noisy counts (d,) and the number of records."""
         latent = exact_counts.latent_counts(self._factors(release, number), draws, rng)
         return self.model.sample(self.model.posterior(latent), rng)
 
     def _factors(self, release, most: int) -> list[np.ndarray]:
-        """Log-weights of 0 to `most` records of each category, without factors that depend on the total alone."""
+        """Log-weights (most + 1,) of 0, ..., `most` records, for each category."""
+        # Factors that depend on the total alone are left out.
         counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
         return [
             gammaln(alpha + counts) - gammaln(counts + 1) - np.abs(y - counts) / self.scale
@@ -79,7 +81,7 @@ class UnboundedLaplace(LaplaceMechanism):
 
 
 class PrivateNTask(Task):
-    """Counts of bits or categories, all released. The number of records has a uniform prior on 0, ..., 2n.
+    """Counts of bits or of categories, where the number of records has a uniform prior on 0, ..., 2n.
 
     Attributes:
         n: prior mean of the number of records.

@@ -1,4 +1,4 @@
-"""Randomised response of two bits. Everybody reports one of four answers, the true answer with larger probability."""
+"""A task with randomised response on four possible answers."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 
 
 class ResponseTask(CountsTask):
-    """Counts of answers reported by randomised response. The prior has one concentration per possible answer."""
+    """Counts of answers that are reported by randomised response, with a Dirichlet prior."""
 
     def __init__(self, name, prior, n, noise, budget):
         self.name, self.n, self.model, self.size = name, n, DirichletCategorical(tuple(prior)), len(prior)
         self.mechanism = RandomisedResponse.calibrate(self.model, n, budget)
 
     def augmented(self, theta, releases, rng) -> np.ndarray:
-        """Draw the true counts (k, d) given θ (k, d) and the reported counts (k, d), by Bayes' rule for each answer."""
+        """Draws of the true counts (k, d) given θ (k, d) and the reported counts (k, d)."""
         chances = np.full((self.size, self.size), self.mechanism.other)
         np.fill_diagonal(chances, self.mechanism.truth)
         law = chances * theta[:, None]

@@ -1,4 +1,4 @@
-"""Linear regression on one feature of unknown variance, given second moments with noise."""
+"""A task with linear regression on one feature, given second moments with noise."""
 
 from functools import partial
 
@@ -12,10 +12,10 @@ from privpost.models.regression.normal import NormalRegression
 
 
 class RegressionTask(Task):
-    """Regression with θ = (w, σ²). The feature's variance is unknown too. Records are clamped to public bounds.
+    """Regression on a feature of unknown variance, with the weight w and the noise variance σ² as θ.
 
-    Under the default prior fewer than one record in a million is clamped, and the exact posterior neglects clamping.
-    The prior's parameters are those of `NormalRegression`, from `prior_precision` to `feature_scale`.
+    Records are clamped to public bounds. The exact posterior neglects clamping, since fewer than one record in a
+    million is clamped under the default prior.
     """
 
     size = 2
@@ -26,7 +26,7 @@ class RegressionTask(Task):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on moments, in units of the bounds. The bounds are 1 by default."""
+        """Scale of the noise on the second moments, in units of the bounds."""
         return float(self.mechanism.scale)
 
     def prior(self, size, rng):

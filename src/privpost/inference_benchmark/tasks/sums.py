@@ -1,4 +1,7 @@
-"""Sums of numbers with Laplace noise. Records outside public bounds are left out (redacted) or moved in (clamped)."""
+"""Tasks whose releases are sums of numbers with Laplace noise.
+
+Records outside public bounds are left out (redacted) or moved to the bounds (clamped).
+"""
 
 from abc import abstractmethod
 
@@ -16,7 +19,7 @@ from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware import normal_quadrature as quadrature
 from privpost.samplers.noise_aware.gibbs import random_sum
 
-# Public bounds are these quantiles of a record's prior predictive law.
+# Levels of the quantiles of a record's prior predictive law that are the public bounds.
 ENDS = np.array([0.025, 0.975])
 # Number of records in memory at once.
 _RECORDS = 2_000_000
@@ -27,15 +30,15 @@ class NumbersTask(Task):
 
     @abstractmethod
     def values(self, theta, rng) -> np.ndarray:
-        """Simulated records (k, n), n for each θ (k, p)."""
+        """Simulated records (k, n) for each θ (k, p)."""
 
     @abstractmethod
     def released(self, values) -> tuple[np.ndarray, ...]:
-        """One array (k, n) per released coordinate: what each of the records (k, n) adds to the coordinate."""
+        """Contributions (k, n) of records (k, n) to each released coordinate."""
 
     @abstractmethod
     def statistics(self, values) -> tuple[np.ndarray, ...]:
-        """One array (k, n) per sufficient statistic but the number of records: what each of the records (k, n) adds."""
+        """Contributions (k, n) of records (k, n) to each sufficient statistic except the number of records."""
 
     def records(self, theta, rng):
         values = self.values(theta, rng)
@@ -50,7 +53,7 @@ class NumbersTask(Task):
 
 
 class RedactedTask(NumbersTask):
-    """Records of a univariate family. The sum of the records within public bounds is released with noise."""
+    """Records of a univariate family, with a noisy release of the sum of the records within public bounds."""
 
     size = 1
     _last: tuple = b"", None
@@ -76,7 +79,8 @@ class RedactedTask(NumbersTask):
         return mean[:, None], variance[:, None, None]
 
     def posteriors(self, releases) -> references.Posterior:
-        """The exact posteriors given releases (k, 1). The last call's result is cached, as the computation is slow."""
+        """The exact posteriors given releases (k, 1)."""
+        # The result of the last call is kept, since the computation is slow.
         if self._last[0] != releases.tobytes():
             self._last = releases.tobytes(), references.redacted(self.mechanism, releases[:, 0])
         return self._last[1]
@@ -88,7 +92,7 @@ class RedactedTask(NumbersTask):
 
 
 class ClampedTask(NumbersTask):
-    """Normal records of unknown mean and variance. The first two moments of clamped records are released with noise."""
+    """Normal records of unknown mean and variance, with a noisy release of the two moments of clamped records."""
 
     size = 2
 

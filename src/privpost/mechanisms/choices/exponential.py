@@ -19,11 +19,11 @@ from privpost.privacy.divergences import certified
 
 @dataclass(frozen=True)
 class ExponentialMechanism(Rounded, PureMechanism):
-    """One draw of θ in [a0, 1−a0] from the beta-Bernoulli joint density at temperature T = max(1, 2Δ/ε).
+    """One draw of θ in [a0, 1−a0] from the beta-Bernoulli posterior at temperature T = max(1, 2Δ/ε).
 
     Prior and likelihood are both tempered. With s successes, the draw is from Beta(1 + (α−1+s)/T, 1 + (β−1+n−s)/T)
-    truncated to [a0, 1−a0]. One draw costs 2Δ/T ≤ ε in pure DP, where Δ = ln((1−a0)/a0), and k draws cost k times as
-    much (Foulds et al. 2016, theorem 2.2).
+    truncated to [a0, 1−a0]. One draw costs 2Δ/T ≤ ε in pure DP, where Δ = ln((1−a0)/a0) is the sensitivity (Foulds et
+    al. 2016, theorem 2.2).
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
@@ -56,7 +56,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Δ = ln((1−a0)/a0), the largest change of a record's log-likelihood over θ in [a0, 1−a0]."""
+        """Largest change Δ = ln((1−a0)/a0) of a record's log-likelihood over θ in [a0, 1−a0]."""
         return float(np.log((1 - self.a0) / self.a0))
 
     @property
@@ -92,7 +92,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def public_statistics(self):
-        """Statistics for the timing of draws (see `public_counts`)."""
+        """Counts for which draws are timed."""
         return public_counts(self.n, 2)
 
     def certified_epsilon(self) -> float:
@@ -105,7 +105,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def loss(self) -> Law:
-        """The law that dominates a draw (see `losses`): the tempered beta law, or randomised response if a0 < 1e-6."""
+        """Law of module `losses` that bounds the privacy loss of a draw: `Beta`, or `Response` if a0 < 1e-6."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)
@@ -115,7 +115,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return bits_curve(self, epsilon)
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the lowest temperature T within the budget, by bisection. T is 1 if ε ≥ 2Δ."""
+        """Return the mechanism with the lowest temperature T ≥ 1 within an (ε, δ) budget."""
         return by_curve(self, budget, 2 * self.sensitivity)
 
     def log_density(self, release, statistics) -> np.ndarray | None:
@@ -124,7 +124,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A tempered draw, an untempered one, and one with a prior whose density is infinite at 0."""
+        """A tempered draw, an untempered draw, and a draw with a prior whose density is infinite at 0."""
         return [
             cls(BetaBernoulli(1, 1), 8, 1.0, a0=0.2),
             cls(BetaBernoulli(10, 10), 8, 10.0, a0=0.1),

@@ -19,14 +19,11 @@ GRID = np.linspace(0.005, 0.995, 101)
 
 
 def utility(pairs, kind: str) -> np.ndarray:
-    """Return the utility of every grid point: the beta density there, or this density normalised over the grid.
+    """Return the utility (..., 101) of every grid point: the beta density, or this density normalised over the grid.
 
     Args:
-        pairs: (α, β), shape (..., 2).
+        pairs: parameters (α, β) of beta laws, shape (..., 2).
         kind: "density", or "mass" for the normalised density.
-
-    Returns:
-        Utilities, shape (..., 101).
     """
     pairs = np.asarray(pairs, float)
     if pairs.size > GRID.size:
@@ -47,8 +44,8 @@ def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.nd
     """Return the largest changes of the utility over all grid points and all counts of at most n records.
 
     Returns:
-        `moved` (n+1,): entry k is the largest change if a one becomes a zero among k records. `added` (n+1,): entry k
-        is the largest change if a record joins k − 1 others. Both are 0 at k = 0.
+        Two arrays (n + 1,), which are 0 at k = 0. Entry k of `moved` is the change if a one becomes a zero among k
+        records. Entry k of `added` is the change if a record joins k − 1 others.
     """
     moved, added = np.zeros(n + 1), np.zeros(n + 1)
     ones = np.arange(n + 1.0)
@@ -64,11 +61,10 @@ def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.nd
 
 @functools.lru_cache(maxsize=256)
 def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parents: bool) -> float:
-    """Return Δ of one node: the largest total change of utility, over its parameters, when a record is substituted.
+    """Return the sensitivity Δ of one node: the largest total change of the node's utilities by a substituted record.
 
-    A node without parents has one parameter for all n records, and the substituted record changes its value. A node
-    with parents has one parameter per configuration of the parents. The record changes its value within one
-    configuration, or moves to another configuration. Then the changes of two parameters add up.
+    A node without parents has one parameter for all n records. A node with parents has one parameter per configuration
+    of the parents. If the record moves to another configuration, the changes of two parameters add up.
     """
     moved, added = largest_changes(alpha, beta, n, kind)
     if not has_parents:
@@ -83,15 +79,14 @@ def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parent
 class MapMechanism(PureMechanism):
     """Chooses each parameter on a grid by the exponential mechanism, with the parameter's posterior as utility.
 
-    This is algorithm 3 of Zhang et al. (2016), with a uniform base measure and one parameter at a time (our choice).
-    A grid point of θ_ij is drawn with probability ∝ exp(ε_i u / (2Δ_i)), where ε_i = ε/|I| for |I| nodes and u is the
-    density or grid probability of the beta posterior. A substituted record changes the scores of one node by at most
-    ε_i/2 in total, as Δ_i is a sum over the parameters that change together.
+    This is algorithm 3 of Zhang et al. (2016), with a uniform base measure and one parameter at a time (our choice). A
+    grid point for a parameter of node i is drawn with probability ∝ exp(ε_i u / (2Δ_i)). Here u is the utility of the
+    point, Δ_i is the node's `utility_sensitivity`, and ε_i = ε/|I| for |I| nodes.
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
-        utility: "mass" or "density". The sensitivity of a density grows with n. The sensitivity of a mass is below 1,
-            or below 2 for a node with parents.
+        utility: "density" of the beta posterior, or "mass" for the density normalised over the grid. The sensitivity of
+            a density grows with n, and the sensitivity of a mass is below 2.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
@@ -121,7 +116,7 @@ class MapMechanism(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """ε/2, the largest change of the joint log-score Σ ε_i u/(2Δ_i)."""
+        """Largest change ε/2 of the joint log-score by a substituted record."""
         return self.epsilon / 2
 
     @property
@@ -148,7 +143,7 @@ class MapMechanism(PureMechanism):
         return choose(self.scores(statistics), rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:
-        """Return releases (size, m) about one data set's counts; the scores are computed only once."""
+        """Return releases (size, m) about one data set's counts."""
         return choose(self.scores(statistics), rng, size)
 
     @classmethod
@@ -163,11 +158,7 @@ class MapMechanism(PureMechanism):
 
 
 def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
-    """Draw grid values with probability ∝ exp(scores), for scores (..., 101).
-
-    Returns:
-        Shape (...) with one draw per leading index, or (size, ...) with `size` draws from the same scores.
-    """
+    """Draw grid values, shape ([size,] ...), with probability ∝ exp(scores) for scores (..., 101)."""
     cumulative = scores - scores.max(axis=-1, keepdims=True)
     np.cumsum(np.exp(cumulative, out=cumulative), axis=-1, out=cumulative)
     leading = cumulative.shape[:-1]

@@ -21,13 +21,11 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class TemperedEvents(Batched, PureMechanism):
-    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε).
-
-    Every probability is at least a0 = 1/(M K_d), where K_d is the number of levels of field d.
+    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε) for sensitivity Δ.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
-        truncation: M > 1.
+        truncation: M > 1. Every probability of a field d with K_d levels is at least a0 = 1/(M K_d).
     """
 
     truncation: float = field(default=10.0, kw_only=True)
@@ -55,7 +53,7 @@ class TemperedEvents(Batched, PureMechanism):
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood of all events in one state, at all vertices of the truncated simplices, shape (ΠK_d,)."""
+        """Log-likelihood (ΠK_d,) of all events in one state, at all vertices of the truncated simplices."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
             np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)
@@ -69,14 +67,13 @@ class TemperedEvents(Batched, PureMechanism):
 class HiddenMarkovSampler(TemperedEvents):
     """Releases the emission probabilities at the end of a Gibbs chain at temperature T = max(1, 2Δ/ε).
 
-    The method is that of Foulds et al. (2016), section 5. Every probability is at least a0 = 1/(M K_d). If the chain
-    has converged, ε covers one joint sample of states and emissions. If not, the proved cost is `unconverged_cost`.
-    With only one state, draws are exact.
+    Here Δ is the sensitivity. If the chain has converged, ε covers one joint sample of states and emissions (Foulds et
+    al. 2016, section 5). Otherwise the proved cost is `unconverged_cost`. With only one state, draws are exact.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of the sample.
-        truncation: M > 1.
-        iterations: number ≥ 1 of Gibbs iterations. The result of the last iteration is released.
+        truncation: M > 1. Every probability of a field d with K_d levels is at least 1/(M K_d).
+        iterations: number ≥ 1 of Gibbs iterations.
         tempered_prior: True to temper the prior too, as in the paper; False to use the prior as the base measure.
         seeding: how the chain starts. None, as in the paper, means random states that do not depend on the data.
 
@@ -125,13 +122,12 @@ class HiddenMarkovSampler(TemperedEvents):
         """Return releases of emission probabilities (..., K, levels), each from the end of a separate chain.
 
         Args:
-            observed: whether a cell's events are used as data, bool (chains, cells); other cells are held out. If
-                `size` is given there may be more chains than releases. The extra chains serve for diagnosis only.
+            observed: whether a cell's events are data, bool (chains, cells); other cells are held out. If `size` is
+                given, chains beyond the number of releases serve for diagnosis only.
             watch: function of the iteration number and the chains' `State`, for diagnosis only.
 
         Returns:
-            The release. Its info is the chains' `End`: the states of the first chains belong to the released sample;
-            everything else is for diagnosis.
+            The release. Its info is the chains' `End`. Only the states of the first chains belong to the release.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         law = self._law(statistics, lead, size, observed)
@@ -154,10 +150,8 @@ class HiddenMarkovSampler(TemperedEvents):
         return gibbs.Law(counts, observed, self.temperature, prior, self.lows)
 
     def unconverged_cost(self) -> float:
-        """ε of one sample if the chain may not have converged: the sum of the costs of all updates.
-
-        This ε is infinite for a seeded chain, as the start of the chain depends on the data and is not charged.
-        """
+        """Cost ε of one sample without convergence: the cost of all updates together. It is inf for a seeded chain."""
+        # The start of a seeded chain depends on the data and is not charged.
         if self.seeding is not None:
             return math.inf
         return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
@@ -167,7 +161,7 @@ class HiddenMarkovSampler(TemperedEvents):
         return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density (...) of a release for one state and fields of two levels; otherwise None."""
+        """Log-density (...) of a release for one state and fields of two levels. None otherwise."""
         if self.model.n_states > 1 or max(self.model.sizes) > 2:
             return None
         counts = self.model.tables(statistics).sum(axis=-2)

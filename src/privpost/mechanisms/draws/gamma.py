@@ -30,12 +30,12 @@ def _check_bounds(bounds) -> None:
 class GammaDraw(Rounded, ConjugateDraw):
     """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), for records in public bounds.
 
-    The laws P and Q of neighbours have the same shape, and the divergence grows with |ln(rate_P/rate_Q)|. This value is
-    largest if the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017, corollary
-    2).
+    The laws for neighbours have the same shape. Their Rényi divergence grows with the ratio of the two rates. This
+    ratio is largest if the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017,
+    corollary 2).
 
     Attributes:
-        coefficient: r of a diffused draw, or m of a concentrated one, in (0, 1].
+        coefficient: weight r of the likelihood in a diffused draw, or divisor m in a concentrated draw, in (0, 1].
         bounds: smallest and largest possible record, 0 ≤ low < high.
 
     Raises:
@@ -69,7 +69,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
-        """The larger of the Rényi divergences in both directions, with all other records at the lower bound."""
+        """Supremum of the Rényi divergence over neighbours, attained with other records at the lower bound."""
         _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
@@ -82,7 +82,7 @@ class GammaDraw(Rounded, ConjugateDraw):
         return shape + Fraction(self.r) * self.n, rate + Fraction(self.r) * total
 
     def _worst(self) -> tuple[Fraction, Fraction, Fraction]:
-        """The law's shape, and its two rates for the worst neighbours, whose other records are at the lower bound."""
+        """The law's shape, and the two rates for neighbours whose other records are at the lower bound."""
         low, high = map(Fraction, self.bounds)
         (shape, first), (_, second) = self._law(self.n * low), self._law((self.n - 1) * low + high)
         return shape, first, second
@@ -113,13 +113,13 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """The law that dominates a draw (`losses`): gamma laws of the worst neighbours, with rates rounded outwards."""
+        """Law of module `losses` that bounds the privacy loss of a draw: `Gamma` with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Records up to 2 at a low and a higher order. Direct draws need a stronger prior, which they have here."""
+        """Records up to 2, at a low and a higher order. Direct draws have a stronger prior, which they need."""
         bounds = (0.0, 2.0)
         direct = [(GammaExponential(2, 20), 2.0, 1.0, "direct"), (GammaExponential(3, 30), 8.0, 1.0, "direct")]
         weighted = [

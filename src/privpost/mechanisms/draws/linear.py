@@ -18,14 +18,14 @@ from privpost.privacy.ledger.gate import Release
 
 @dataclass(frozen=True)
 class LinearSampler(Batched, Mechanism):
-    """One 2L-DP, exact draw of weights w from the posterior under the prior N(0, I/b) truncated to ‖w‖ ≤ R.
+    """One exact draw of weights w from the posterior, with the prior N(0, I/b) truncated to the ball ‖w‖ ≤ R.
 
     Let |y| ≤ Y and ‖x‖ ≤ X be public bounds. On the ball, a record's log-likelihood −(y − xᵀw)²/(2σ²) lies in [−L, 0]
-    with L = (Y + RX)²/(2σ²). So a substituted record changes the log-likelihood by at most L, and the log-posterior by
-    at most 2L (Zhang et al. 2016, theorem 4 (1)). We derived L ourselves, as the paper leaves L to a full report.
+    with L = (Y + RX)²/(2σ²), which is our derivation. So a substituted record changes the log-likelihood by at most L.
+    A draw is 2L-DP, because the normaliser changes too (Zhang et al. 2016, theorem 4 (1)).
 
     Attributes:
-        radius: R > 0.
+        radius: radius R > 0 of the ball.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a LinearRegression.
@@ -52,7 +52,7 @@ class LinearSampler(Batched, Mechanism):
         """Return the mechanism with the largest radius R = (σ√ε − Y)/X. `rdp_to_pure_epsilon` converts a Rényi budget.
 
         Raises:
-            ValueError: ε is at most Y²/σ², the cost of the labels even on the smallest ball.
+            ValueError: ε is at most Y²/σ², the cost of the labels.
         """
         check_model(model, cls.models)
         radius = (math.sqrt(pure_epsilon(budget, cls.method) * model.noise_variance) - model.label_bound) / (
@@ -65,18 +65,18 @@ class LinearSampler(Batched, Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """L = (Y + RX)²/(2σ²), the most by which replacing a record changes the log-likelihood in the ball."""
+        """Largest change L = (Y + RX)²/(2σ²) of the log-likelihood in the ball by a substituted record."""
         model = self.model
         return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood of the data at 21 points along each axis of the ball, ends included, shape (21 d,)."""
+        """Log-likelihood (21 d,) of the data at 21 points along each axis of the ball, ends included."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def draw(self, statistics, rng, size=None) -> Release:
-        """Return the releases of `perturb`, or of `replicate` if `size` is given, and the acceptance rates."""
+        """Return the releases of `perturb`, or of `replicate` if `size` is given, with their acceptance rates."""
 
         def several(row, number, rng):
             drawn, acceptance = gaussian_in_ball.sample(*self.model.posterior(row), self.radius, number, rng)
@@ -98,7 +98,7 @@ class LinearSampler(Batched, Mechanism):
         return np.where(outside, -np.inf, -0.5 * np.einsum("...i,ij,...j->...", off, precision, off))
 
     def log_density(self, release, statistics) -> np.ndarray | None:
-        """Log-density of a draw (..., 1) of a single weight given the statistics. It is None for more weights."""
+        """Log-density of a draw (..., 1) of a single weight given the statistics. None for more weights."""
         if self.model.dimension > 1:
             return None
         from scipy.stats import truncnorm

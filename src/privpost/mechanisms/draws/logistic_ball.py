@@ -1,4 +1,4 @@
-"""One exact draw from a logistic regression's posterior on lattice points in a ball (OPS): pure DP for real data.
+"""Private logistic regression of real data: one exact posterior draw on lattice points in a ball (OPS).
 
 `logistic_ops.LogisticOps` is the continuous version for simulations.
 """
@@ -29,13 +29,13 @@ _SECONDS_PROPOSED = 4e-7
 
 @dataclass(frozen=True)
 class BallDraw:
-    """Draws a lattice point w in γZ^d, ‖w‖ ≤ R, with density ∝ exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2), s_i = ±x_i·w.
+    """One exact draw w from the posterior of a logistic regression, on lattice points in a ball.
 
-    The draw is 2cρR-DP. Neither the lattice nor the ball depends on the data. A record's length is at most c = √d, so
-    its loss lies between ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes the
-    density at each point, and the sum over all points, by a factor of at most exp(ρcR). R² is ρκn/P + d/P. With the
-    first term alone, the ball is the smallest that always contains the mode. With both terms, it holds 1/e of the
-    posterior for all data.
+    With s_i = ±x_i·w, the density is ∝ exp(−ρ Σ ln(1 + exp(−s_i)) − P‖w‖²/2) for w in the lattice γZ^d with ‖w‖ ≤ R.
+    Neither the lattice nor the ball depends on the data. A record's length is at most c = √d, so its loss lies between
+    ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes the density at each point,
+    and the sum over all points, by a factor of at most exp(ρcR). So the draw is 2cρR-DP. With R² = ρκn/P + d/P and
+    κ = max x/(1 + e^x), the ball holds 1/e of the posterior for all data, and always contains the mode.
 
     Attributes:
         n: public number of records.
@@ -117,6 +117,6 @@ class BallDraw:
         }
 
     def rounded(self, records: np.ndarray, bits: int, randbits: Callable[[int], int] = secrets.randbits) -> list[int]:
-        """Return one drawn point in lattice steps, given records in the form that `OutputNoise.fit` takes."""
+        """Return one drawn point in lattice steps, given records as for `OutputNoise.fit`."""
         around = logistic_lattice_ball.proposals(*design(records), self.public)
         return [int(place) for place in around.draw(randbits)]

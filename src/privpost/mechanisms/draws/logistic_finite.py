@@ -16,13 +16,13 @@ from privpost.privacy.ledger.gate import Release
 
 # ours: default settings of the Langevin steps; studies state their own values.
 STEP, RELAXATIONS = 1.0, 4.0
-# The search tries no smaller ρ.
+# Smallest power ρ that the search tries.
 _LEAST = 1e-12
 
 
 @dataclass(frozen=True)
 class _GaussianLogistic(LogisticDraw):
-    """Base of μ-Gaussian-DP mechanisms: releases about neighbours are no easier to tell apart than N(μ, 1), N(0, 1)."""
+    """Base of mechanisms for logistic regression whose releases are μ-Gaussian DP."""
 
     weighting: str = field(default="diffused", kw_only=True)
 
@@ -52,13 +52,13 @@ class _GaussianLogistic(LogisticDraw):
 class LogisticLangevin(_GaussianLogistic):
     """Releases the weights w after k steps w ← w − η∇f(w) + √(2η) Z from w = 0, where Z is standard normal.
 
-    f is the negative log-density of the posterior whose likelihood has the power ρ. The guarantee needs no convergence:
-    the release is μ-Gaussian DP for every k (`langevin_mu`), and never costs more than an exact draw with the same ρ.
-    The step size is η = `step`/M, where M is the largest curvature of f, and k is `relaxations`/(ηnβ).
+    Here f is the negative log-density of the posterior whose likelihood has the power ρ. The step size is η = `step`/M
+    for the largest curvature M of f. The release is μ-Gaussian DP for every k, without convergence (`langevin_mu`). It
+    never costs more than an exact draw with equal ρ.
 
     Attributes:
         step: the product ηM, in (0, 1].
-        relaxations: number of steps > 0, in units of the chain's relaxation time 1/(ηnβ).
+        relaxations: number of steps > 0, in units of the chain's relaxation time 1/(ηnβ) for a prior of precision nβ.
 
     >>> LogisticLangevin(BinaryRegression(2, 0.1), 100, 2.0, 0.5).steps
     9
@@ -87,7 +87,7 @@ class LogisticLangevin(_GaussianLogistic):
         relaxations: float = RELAXATIONS,
         public_time: bool = True,
     ) -> Self:
-        """Return the mechanism with the largest ρ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the mechanism with the largest power ρ within a Rényi or (ε, δ) budget."""
         return cls._within(model, n, budget, step=step, relaxations=relaxations, public_time=public_time)
 
     @property
@@ -97,19 +97,19 @@ class LogisticLangevin(_GaussianLogistic):
 
     @property
     def steps(self) -> int:
-        """Number k ≥ 1 of steps: relaxations/(ηnβ), rounded to 9 decimals and then up to a whole number."""
+        """Number k ≥ 1 of steps: relaxations/(ηnβ), rounded up to a whole number."""
         return max(1, math.ceil(round(self.relaxations / (self.step_size * self.n * self.precision), 9)))
 
     @property
     def mu(self) -> float:
-        """μ of the Gaussian DP after k steps (`langevin_mu`)."""
+        """Parameter μ of the Gaussian DP after k steps (`langevin_mu`)."""
         return float(langevin_mu(self.steps, self.step_size, self.n * self.precision, self.sensitivity))
 
     def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
-        """Return releases (size, d), or (..., d) if `size` is None. Releases about one data set are made as one batch.
+        """Return releases (size, d) about one data set, or (..., d) if `size` is None.
 
-        `after` continues earlier chains. It is a pair of a mechanism with fewer of the same steps and of the releases
-        (size, d) of this mechanism.
+        `after` continues earlier chains. It holds a mechanism that takes fewer of these steps, and its releases (size,
+        d).
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -130,7 +130,7 @@ class LogisticLangevin(_GaussianLogistic):
         return Release(weights, Drawn(None, math.nan, math.nan))
 
     def prepare(self, statistics, **settings):
-        """Check the statistics and return them; nothing else is prepared."""
+        """Check the statistics and return them."""
         return self.model.checked(statistics, self.n)
 
     @classmethod
@@ -144,11 +144,12 @@ class LogisticLangevin(_GaussianLogistic):
 
 @dataclass(frozen=True)
 class LogisticOutputNoise(_GaussianLogistic):
-    """Releases the mode of the tempered posterior plus N(0, (nβ)⁻¹ I) noise, at Rényi cost λ(2ρc + 2τ)²/(2nβ).
+    """Releases the mode of the tempered posterior plus N(0, (nβ)⁻¹ I) noise.
 
-    The likelihood has the power ρ. The negative log-density is nβ-strongly convex, so the modes of neighbours are at
-    most 2ρc/(nβ) apart. The gradient at the optimiser's point is at most τ long, so this point is within τ/(nβ) of the
-    mode.
+    The likelihood has the power ρ, the prior has the precision nβ, and records have norms of at most c. The negative
+    log-density is nβ-strongly convex, so the modes of neighbours are at most 2ρc/(nβ) apart. The gradient at the
+    optimiser's point is at most τ long, so this point is within τ/(nβ) of the mode. The Rényi cost at order λ is
+    λ(2ρc + 2τ)²/(2nβ).
 
     Attributes:
         tolerance: bound τ > 0 on the norm of the gradient at the optimiser's point.
@@ -168,16 +169,16 @@ class LogisticOutputNoise(_GaussianLogistic):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, tolerance: float = 1e-8, public_time: bool = True) -> Self:
-        """Return the mechanism with the largest ρ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the mechanism with the largest power ρ within a Rényi or (ε, δ) budget."""
         return cls._within(model, n, budget, tolerance=tolerance, public_time=public_time)
 
     @property
     def mu(self) -> float:
-        """μ = (2ρc + 2τ)/√(nβ) of the Gaussian DP."""
+        """Parameter μ = (2ρc + 2τ)/√(nβ) of the Gaussian DP."""
         return (self.sensitivity + 2 * self.tolerance) / math.sqrt(self.n * self.precision)
 
     def prepare(self, statistics, start=None, size=None):
-        """Return the posterior's mode, after checking that the norm of the gradient there is at most τ.
+        """Return the posterior's mode.
 
         Raises:
             RuntimeError: the gradient at the optimiser's point is longer than τ.
@@ -186,7 +187,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases (..., d) or, if `size` is given, releases (size, d) and their mode for later searches."""
+        """Return releases (..., d). If `size` is given, return releases (size, d) and the mode for later searches."""
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)

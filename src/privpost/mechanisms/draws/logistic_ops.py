@@ -20,18 +20,18 @@ from privpost.samplers.logistic import in_ball as logistic_in_ball
 
 @dataclass(frozen=True)
 class LogisticOps(PureMechanism, LogisticSampling):
-    """One 2cρR-DP draw: the prior is truncated to ‖w‖ ≤ R, and the likelihood is raised to the power ρ.
+    """One draw from the posterior whose likelihood has the power ρ and whose prior is truncated to ‖w‖ ≤ R.
 
-    On this ball a record's log-likelihood varies by at most cR. Wang et al. (2015) take R = c/β but charge 4cρR, and
-    Geumlek et al. (2017), section 5.2, charge 4cρR at every order (`charge="paper"`). Let s_i = z_i·w for records z_i,
-    and let σ be the logistic function. At the mode, nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ with κ = max x/(1 + e^x) = .2785.
-    So R = √(ρκ/β) is the radius of the smallest ball that always contains the mode (`charge="smallest_ball"`). With any
-    other radius `ball` the cost is 2cρR too, even if the ball misses the mode.
+    Records have ‖z_i‖ ≤ c, so a record's log-likelihood varies by at most cR on this ball. A draw costs 2cρR. Let σ be
+    the logistic function, s_i = z_i·w, and κ = max x/(1 + e^x) = .2785. With the prior N(0, (nβ)⁻¹ I), the mode has
+    nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ. So R = √(ρκ/β) is the radius of the smallest ball that always contains the mode.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
-        charge: "corrected_charge", "paper", or "smallest_ball". For "smallest_ball", a draw's time depends on the data.
-        ball: radius R, or None for the radius of the charge. With a given radius, a draw's time depends on the data.
+        charge: "corrected_charge" is 2cρR with R = c/β. "paper" is 4cρR with this radius (Wang et al. 2015), also at
+            every Rényi order (Geumlek et al. 2017, section 5.2). "smallest_ball" is 2cρR with R = √(ρκ/β).
+        ball: radius R, or None for the radius of the charge. With a given radius or "smallest_ball", the time of a draw
+            depends on the data.
 
     >>> round(LogisticOps.calibrate(BinaryRegression(2, 0.1), 100, Cost("pure", 1.0)).power, 3)
     0.05
@@ -56,7 +56,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def _cuts(self) -> bool:
-        """Whether the ball may cut off a large part of the posterior, so that draws need other proposals."""
+        """Whether the ball may cut off a large part of the posterior."""
         return self.charge == "smallest_ball" or self.ball is not None
 
     @classmethod
@@ -71,11 +71,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
 
     @property
     def power(self) -> float:
-        """Largest power ρ ≤ 1 of the likelihood at which a draw costs at most ε.
-
-        Below 1, ρ is εβ/(2c²) for "corrected_charge", εβ/(4c²) for "paper", (ε√β/(2c√κ))^(2/3) for
-        "smallest_ball", and ε/(2cR) on a `ball`.
-        """
+        """Largest power ρ ≤ 1 of the likelihood at which a draw costs at most ε."""
         if self.ball is not None:
             return min(1.0, self.epsilon / (2 * self.model.feature_bound * self.ball))
         return float(ops_power_at(self.epsilon, self.precision, self.model.feature_bound, self.charge))
@@ -114,13 +110,13 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))
 
     def prepare(self, statistics, start=None, size=None):
-        """Return the proposal law. It is an `InBall` for any data if the ball may cut off much of the posterior."""
+        """Return what `draw` needs. If the ball may cut off much of the posterior, the result is an `InBall`."""
         if not self._cuts:
             return super().prepare(statistics, start, size)
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases as `LogisticSampling` does. If the ball may cut off much of the posterior, use `in_ball`."""
+        """Return releases as `LogisticSampling.draw` does. A ball that may cut off much has its own sampler."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)
@@ -128,7 +124,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return Release(values, Drawn(around, proposals, math.nan))
 
     def privacy_curve(self, epsilon) -> float:
-        """δ(ε) of randomised response with the mechanism's pure ε. It is an upper bound of the mechanism's curve."""
+        """Upper bound of δ(ε): the curve of randomised response with the mechanism's pure ε."""
         return pure_curve(float(self._pure(self.power)), epsilon)
 
     def recalibrated(self, budget) -> Self | None:
@@ -144,7 +140,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return Cost("pure", float(self._pure(self.power)))
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter that the pure cost implies at each order. For the charge "paper" it is the pure ε."""
+        """Rényi DP parameter at each order, implied by the pure cost. For the charge "paper" it is the pure ε."""
         if self.ball is not None:
             return pure_to_rdp(self._pure(self.power), orders)
         return ops_rdp(orders, self.power, self.precision, self.model.feature_bound, self.charge)

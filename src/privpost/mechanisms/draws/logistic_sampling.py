@@ -42,9 +42,9 @@ MOST_STEPS = 100_000
 class Drawn(NamedTuple):
     """What the sampler reports in addition to a draw.
 
-    `start` speeds up the preparation for a similar posterior. `proposals` counts the proposals evaluated, including the
-    accepted one, and `expected` is the expectation of this count. Both are nan if no proposals are made. In public
-    time, `start` is None and both numbers are public: `expected` is then the largest expected count for any data.
+    `start` speeds up later draws from similar posteriors. `proposals` is the number of proposals, including the
+    accepted one, and `expected` is the expectation of this number. Both are nan without proposals. In public time,
+    `start` is None, and `expected` is the largest expectation for any data.
     """
 
     start: Any
@@ -56,13 +56,9 @@ class Drawn(NamedTuple):
 class LogisticSampling(Batched, Mechanism):
     """One exact draw of weights w with density ∝ N(w; 0, (nβ)⁻¹ I) Π 1/(1 + exp(−z_i·w))^ρ, for records z_i.
 
-    Draws are made by rejection sampling.
-
     Attributes:
-        public_time: if True, public numbers alone decide how many steps and proposals a release takes and whether it is
-            refused, so only the draw itself depends on the data (`samplers.logistic.public_time`; Awan and Rao 2023).
-            If False, draws have the same law and most are far faster (`samplers.logistic.exact`), but the time, the
-            refusals and the sampler's report depend on the data. So False is for public data only.
+        public_time: whether only public numbers decide how long a release takes and whether it is refused (Awan and Rao
+            2023). False gives the same law and is mostly far faster, but is for public data only.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BinaryRegression.
@@ -85,7 +81,7 @@ class LogisticSampling(Batched, Mechanism):
 
     @property
     def radius(self) -> float | None:
-        """Radius of the ball to which the prior is truncated. It is None if the prior is not truncated."""
+        """Radius of the ball to which the prior is truncated. None without a ball."""
         return None
 
     @property
@@ -95,7 +91,7 @@ class LogisticSampling(Batched, Mechanism):
         return PublicTime(self.n, model.dimension, self.precision, self.power, model.feature_bound, self.radius)
 
     def _check_public_time(self) -> None:
-        """Raises a ValueError if, in public time, a draw would take too long for some data."""
+        """Raises a ValueError if a draw in public time would take too long for some data."""
         public = self.schedule
         if not (public.log_expected <= math.log(MOST_PROPOSALS) and public.steps <= MOST_STEPS):
             raise ValueError(
@@ -117,7 +113,7 @@ class LogisticSampling(Batched, Mechanism):
             self.model.checked(row, self.n)
 
     def release_law(self, statistics) -> LogisticPosterior:
-        """Law of an exact draw for one data set's statistics (n d,). Some subclasses use only its mode or gradient."""
+        """Law of an exact draw for one data set's statistics (n d,)."""
         records = np.asarray(statistics, float).reshape(-1, self.model.dimension)
         return LogisticPosterior(
             records,
@@ -134,14 +130,13 @@ class LogisticSampling(Batched, Mechanism):
         return self.release_law(statistics).log_density(theta.reshape(-1, theta.shape[-1])).reshape(shape)
 
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
-        """Return the proposal law. Draws that take too long are refused (in public time, by public numbers alone).
+        """Return what `draw` needs for these statistics: the law of the proposals or, in public time, the posterior.
 
-        `size` is the number of draws; None chooses a law with few proposals per draw.
+        `size` is the number of draws. None chooses a law with few proposals per draw.
 
         Raises:
-            ValueError: a record exceeds the feature bound, the number of records is not n, or draws take (in public
-                time: may take) more than `MOST_PROPOSALS` proposals each on average.
-            RuntimeError: without public time, the mode is not found.
+            ValueError: a record exceeds the feature bound, there are not n records, or a draw would take too long.
+            RuntimeError: the mode is not found.
         """
         if self.public_time:
             self._check_public_time()
@@ -159,13 +154,11 @@ class LogisticSampling(Batched, Mechanism):
 
         Args:
             statistics: of one data set (n d,) if `size` is given, otherwise of any number of data sets (..., n d).
-            rng: source of randomness.
-            size: number of releases.
             start: `Drawn.start` of a similar posterior, which saves time.
             prepared: the result of `prepare` for the same arguments.
 
         Returns:
-            A Release of weights (size, d) or (..., d). If `size` is given, the release's info is a `Drawn`.
+            A Release of weights (size, d) or (..., d). If `size` is given, its info is a `Drawn`.
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -180,16 +173,16 @@ class LogisticSampling(Batched, Mechanism):
 
 @dataclass(frozen=True)
 class LogisticDraw(LogisticSampling, WeightedPosterior):
-    """One draw that is (λ, 2(ρcB)²λ/(nβ))-RDP at every order λ (Geumlek et al. 2017, theorems 16 and 17).
+    """One draw with the Rényi DP parameter 2(ρcB)²λ/(nβ) at every order λ (Geumlek et al. 2017, theorems 16 and 17).
 
-    The weighting "ball" gives the draw of OPS: the likelihood has a power and the prior is truncated to ‖w‖ ≤ c/β. Such
-    a draw is charged the smaller of two costs: the cost that its pure guarantee implies, and the cost of theorem 17. To
-    see that theorem 17 holds on a ball, replace the negative log-density f by f + k dist(w, ball)² on R^d and let
-    k → ∞. The sum is as strongly convex as f, and changes between neighbours as f does.
+    Here c is the model's `feature_bound`, and B its `slope_bound`. With the weighting "ball", the prior is also
+    truncated to ‖w‖ ≤ c/β, as in OPS. The cost is then the smaller of two: the parameter above, and the parameter that
+    the pure guarantee implies. To see that theorem 17 holds on a ball, replace the negative log-density f by f + k
+    dist(w, ball)² on R^d and let k → ∞. The sum is as strongly convex as f, and changes between neighbours as f does.
 
     Attributes:
-        coefficient: power ρ in (0, 1] of a diffused draw (algorithm 5) or of a draw on the ball; or precision β of a
-            concentrated draw (algorithm 4), at least the model's precision.
+        coefficient: precision β of a concentrated draw (algorithm 4), at least the model's precision. For other draws,
+            the power ρ of the likelihood, in (0, 1] (algorithm 5 for a diffused draw).
 
     >>> draw = LogisticDraw.calibrate(BinaryRegression(2, 0.1), 100, Cost("rdp", 0.1, order=2), weighting="diffused")
     >>> round(draw.coefficient, 3)
@@ -221,7 +214,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         weighting: Weighting | Literal["ball"],
         public_time: bool = True,
     ) -> Self:
-        """Return the draw nearest to the true posterior within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the draw nearest to the true posterior within a Rényi or (ε, δ) budget."""
         return cls._within(model, n, budget, weighting=weighting, public_time=public_time)
 
     @property
@@ -262,7 +255,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def radius(self) -> float | None:
-        """Radius c/β of the ball. It is None for other weightings than "ball"."""
+        """Radius c/β of the ball for the weighting "ball". None for other weightings."""
         return self.model.feature_bound / self.precision if self.weighting == "ball" else None
 
     @classmethod
@@ -281,10 +274,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def mu(self) -> float:
-        """μ = 2ρcB/√(nβ): releases about neighbours are no easier to tell apart than N(μ, 1) and N(0, 1).
-
-        Gopi et al. (2022) prove this for nβ-strongly log-concave densities.
-        """
+        """Parameter μ = 2ρcB/√(nβ) of the draw's Gaussian DP (Gopi et al. 2022)."""
         return self.sensitivity / np.sqrt(self.n * self.precision)
 
     def query(self, data) -> np.ndarray:
@@ -292,7 +282,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each λ or, on the ball, a smaller parameter from the pure cost."""
+        """Rényi DP parameter 2(ρcB)²λ/(nβ) at each order λ. On the ball, the pure cost can make it smaller."""
         bounds = self.model.feature_bound, self.model.slope_bound
         gaussian = posterior_rdp(orders, self.n, self.precision, self.power, *bounds)
         if self.weighting != "ball":
@@ -300,7 +290,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return np.minimum(gaussian, ops_rdp(orders, self.power, self.precision, self.model.feature_bound))
 
     def privacy_curve(self, epsilon) -> float:
-        """δ(ε) from `gaussian_curve` at μ; on the ball, the smaller of this δ and the δ that the pure cost implies."""
+        """δ(ε) of Gaussian DP at μ. On the ball, δ is at most the δ that the pure cost implies."""
         gaussian = gaussian_curve(self.mu, epsilon)
         if self.weighting != "ball":
             return gaussian
@@ -308,7 +298,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return min(gaussian, pure_curve(float(pure), epsilon))
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the draw whose μ just meets an (ε, δ) budget; a direct draw returns itself, or None if it fails."""
+        """Return the draw that just meets an (ε, δ) budget. None for a direct draw that costs too much."""
         if self.calibrated is None:
             return self if self.privacy_curve(budget.epsilon) <= budget.delta else None
         if self.weighting == "ball":
@@ -319,7 +309,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.calibrate(self.model, self.n, within, **self.options)
 
     def _recalibrated_on_ball(self, budget):
-        """Return the mechanism with the larger of the powers that the Gaussian and the pure curve allow."""
+        """Return the draw with the larger of the powers that the Gaussian and the pure curve allow."""
         gaussian = replace(self, weighting="diffused").recalibrated(budget).coefficient
         whole = ops_pure_epsilon(1.0, self.precision, self.model.feature_bound)
         pure = pure_from_approximate(budget.epsilon, budget.delta) / float(whole)

@@ -17,9 +17,9 @@ from privpost.privacy.checks import check_model, pure_epsilon
 class TrimmedSampler(PureMechanism):
     """One exact draw from the posterior with every probability restricted to [ω, 1−ω] (Zhang et al. 2016).
 
-    On this set the logarithm of a factor of the likelihood changes by at most ln((1−ω)/ω). A record has |I| factors,
-    one per node. A substituted record changes both the numerator and the normaliser of the posterior's density, so the
-    draw is 2|I| ln((1−ω)/ω)-DP.
+    A record's likelihood has |I| factors, one per node. The logarithm of a factor changes by at most ln((1−ω)/ω). A
+    substituted record changes both the numerator and the normaliser of the posterior's density, so the draw is 2|I|
+    ln((1−ω)/ω)-DP.
 
     Attributes:
         epsilon: ε > 0, from which each subclass computes ω.
@@ -41,7 +41,7 @@ class TrimmedSampler(PureMechanism):
     @property
     @abstractmethod
     def log_ratio(self) -> float:
-        """ln((1−ω)/ω), the largest change of the logarithm of one factor of the likelihood."""
+        """Largest change ln((1−ω)/ω) of the logarithm of one factor of the likelihood."""
 
     @property
     def omega(self) -> float:
@@ -50,7 +50,7 @@ class TrimmedSampler(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """|I| ln((1−ω)/ω), the largest change of a record's log-likelihood over θ."""
+        """Largest change |I| ln((1−ω)/ω) of a record's log-likelihood over θ."""
         return len(self.model.nodes) * self.log_ratio
 
     def query(self, data) -> np.ndarray:
@@ -102,9 +102,10 @@ class RecordSampler(TrimmedSampler):
 
 @dataclass(frozen=True)
 class AttributeSampler(TrimmedSampler):
-    """The draw with ω = 1/(1 + exp(ε/2)), |I|ε-DP for a record and ε-DP for an attribute of a node without children.
+    """The draw with ω = 1/(1 + exp(ε/2)), which is |I|ε-DP for a substituted record.
 
-    A node with c children enters 1 + c factors of the likelihood, so a change of its attribute costs up to (1 + c)ε.
+    A change of one attribute costs up to (1 + c)ε if its node has c children, as 1 + c factors of the likelihood
+    change.
 
     >>> round(AttributeSampler(BayesianNetwork({"a": [], "b": ["a"]}), 100, 8.0).omega, 3)
     0.018
@@ -114,7 +115,7 @@ class AttributeSampler(TrimmedSampler):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost) -> Self:
-        """Return the draw with the widest interval within the budget for a substituted record: ε = budget/|I|."""
+        """Return the draw with the widest interval [ω, 1−ω] within the budget for a substituted record."""
         check_model(model, cls.models)
         return cls(model, n, pure_epsilon(budget, cls.method) / len(model.nodes))
 

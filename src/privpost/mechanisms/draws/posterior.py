@@ -23,16 +23,16 @@ from privpost.privacy.divergences.renyi import SUPREMA, Supremum, dirichlet_cate
 class PosteriorDraw(Rounded, ConjugateDraw):
     """One exact draw from the posterior with natural parameters η0/m + r Σ(S(x), 1).
 
-    η0 are the natural parameters of the prior, and S(x) are the statistics of a record x. The model is beta-Bernoulli
-    or Dirichlet-categorical. For both, the supremum of the Rényi divergence over neighbours is known (Geumlek et al.
-    2017, theorem 15).
+    Here η0 are the natural parameters of the prior, and S(x) are the statistics of a record x. The model is
+    beta-Bernoulli or Dirichlet-categorical. For both, the supremum of the Rényi divergence over neighbours is known
+    (Geumlek et al. 2017, theorem 15).
 
     Attributes:
-        coefficient: r of a diffused draw, or m of a concentrated one, in (0, 1].
-        supremum: "exact" is over the posteriors that data sets can lead to; "paper" is corollary 2 as printed.
+        coefficient: weight r of the likelihood in a diffused draw, or divisor m in a concentrated draw, in (0, 1].
+        supremum: "exact" is over the posteriors of all data sets. "paper" is corollary 2 as printed.
 
     Raises:
-        ValueError: a setting is outside its range, or the model is neither of these two.
+        ValueError: a setting is outside its range, or the model is not supported.
 
     >>> budget = Cost("rdp", 0.1, order=2)
     >>> draw = PosteriorDraw.calibrate(BetaBernoulli(6, 12), 100, budget, weighting="diffused")
@@ -53,12 +53,12 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, *, weighting: Weighting, supremum: Supremum = "exact") -> Self:
-        """Return the draw nearest to the true posterior within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the draw nearest to the true posterior within a Rényi or (ε, δ) budget."""
         return cls._within(model, n, budget, weighting=weighting, supremum=supremum)
 
     @property
     def sensitivity(self) -> float:
-        """Largest l2 change of the sampled law's natural parameters: r times the largest change by one record."""
+        """Largest l2 change of the natural parameters of a draw's law, over substitutions of one record."""
         statistics = [self.model.sufficient_statistics(record[None]) for record in self.model.records]
         natural = self.model.natural_parameters(self.release_law(np.stack(statistics)))
         return float(np.sqrt(((natural[:, None] - natural[None]) ** 2).sum(axis=-1)).max())
@@ -74,7 +74,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def public_statistics(self):
-        """Statistics for the timing of draws (see `public_counts`)."""
+        """Counts for which draws are timed."""
         return public_counts(self.n, len(self.model.prior))
 
     def certified_rdp(self, order: float) -> float:
@@ -92,22 +92,22 @@ class PosteriorDraw(Rounded, ConjugateDraw):
         return self.model.support
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε) for binary data, the largest `beta_curve` over all neighbouring counts. It is None for categories."""
+        """δ(ε) for binary data: the largest `beta_curve` over all neighbouring counts. None for more categories."""
         return bits_curve(self, epsilon) if isinstance(self.model, BetaBernoulli) else None
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the draw for binary data with the largest coefficient within the budget; None for categories."""
+        """Return the draw for binary data with the largest coefficient within the budget. None for more categories."""
         return by_curve(self, budget, 1.0) if isinstance(self.model, BetaBernoulli) else None
 
     @property
     def loss(self) -> Beta:
-        """The law that dominates a draw (see `losses`): `Beta` for the two categories with the smallest prior."""
+        """Law of `losses` that bounds the privacy loss of a draw: `Beta` for the two categories of smallest prior."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 
     @property
     def asymptote(self) -> float:
-        """Smallest order at which the exact Rényi divergence is infinite, for any n: 1 + min(prior) / (r m)."""
+        """Smallest order at which the exact Rényi divergence is infinite, which is 1 + min(prior) / (r m) for any n."""
         return 1 + float(min(self.model.prior)) / (self.r * self.m)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Gibbs sampling of the hidden Markov model of events with a charge per update (Foulds et al. 2016, section 4.1)."""
+"""Gibbs sampling of the hidden Markov model of events, where every update is paid for."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -13,23 +13,22 @@ from privpost.privacy.accounting.costs import Cost
 class PrivateGibbs(HiddenMarkovSampler):
     """Releases the emission probabilities after `iterations` Gibbs iterations, at temperature T = max(1, 2Δu/ε).
 
-    u is the number of all updates. The chain starts from states drawn without the data, and all its values are public.
-    So each update is an exponential mechanism (equation 19), and the guarantee needs no convergence. The costs are:
+    Here Δ is the sensitivity, and u is the number of all updates. The chain starts from states drawn without the data,
+    and all values of the chain may be released. So each update is an exponential mechanism (Foulds et al. 2016,
+    equation 19), and the guarantee needs no convergence. The costs are:
 
-    - Emissions given the states cost 2Δ/T: a substituted event changes the log-density of the emissions by at most Δ/T
-      either way.
-    - One scan over the states given the emissions costs 2Δ/T for all cells together. The update of a cell's state uses
-      only the events of this cell. If the substituted event stays in its cell, the log-weights of that cell's states
-      change by at most Δ/T either way. If the event moves, two cells each gain or lose a factor whose logarithm has
-      range Δ/T.
+    - The emissions given the states cost 2Δ/T: a substituted event changes the log-density of the emissions by at most
+      Δ/T either way.
+    - One scan over the states of all cells costs 2Δ/T. The update of a cell's state uses only the events of this cell.
+      If the substituted event stays in its cell, the log-weights of this cell's states change by at most Δ/T either
+      way. If the event moves, two cells each gain or lose a factor whose logarithm has range Δ/T.
 
-    So each iteration has 2 updates, or 1 if there is only one state, which needs no draw. The cost covers every state
-    of the chain: the values that a request's `watch` sees may be averaged, and released with the sample.
+    So each iteration has 2 updates. With one state it has 1, because the states need no draw.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of the whole chain.
         truncation, tempered_prior: as in `HiddenMarkovSampler`.
-        iterations: number ≥ 1 of Gibbs iterations that share ε. The first iteration uses random states.
+        iterations: number ≥ 1 of Gibbs iterations. The first iteration uses random states.
 
     >>> round(PrivateGibbs(EventCounts((2,), (2,)), 100, 5.0, iterations=10).temperature, 1)
     23.6
@@ -76,7 +75,7 @@ class PrivateGibbs(HiddenMarkovSampler):
         return max(1.0, 2 * self.sensitivity * self.updates / self.epsilon)
 
     def cost(self) -> Cost:
-        """Pure cost 2Δu/T, also without convergence. The cost is ε if T > 1, and at most ε if T = 1."""
+        """Pure cost 2Δu/T of the whole chain, which needs no convergence. It is ε if T > 1, and at most ε if T = 1."""
         update = gibbs.update_cost(self.sensitivity, self.temperature)
         # A substituted event affects the states of at most two cells.
         of_cell = Cost("pure", update.epsilon / 2)

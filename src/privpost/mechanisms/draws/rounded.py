@@ -21,9 +21,8 @@ LARGEST_PARAMETER = 1e16
 class Rounded:
     """Mixin for mechanisms that make exact draws from a law with rational parameters.
 
-    A draw mostly computes bounds of the distribution function. The time for this depends on the law's parameters, hence
-    on the data. So a draw is returned after a whole number of units of time. The unit does not depend on the data: it
-    is twice the longest time of earlier draws for `public_statistics` on this machine.
+    The time of a draw depends on the data. So a draw is returned after a whole number of units of time. A unit is twice
+    the longest time of earlier draws for `public_statistics` on this machine.
     """
 
     model: Any
@@ -42,17 +41,14 @@ class Rounded:
 
     @property
     def typical_deviation(self) -> float:
-        """Standard deviation of one coordinate of a draw for data with the prior's means. It is a public number.
-
-        Here, this is the largest deviation of a share under Dirichlet(prior/m + r · n · the prior's means).
-        """
+        """Largest standard deviation of a coordinate of a draw, for data with the prior's means. It is public."""
         prior = self.model.prior
         law = self.release_law(self.n * prior / prior.sum())
         mean = law / law.sum()
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
     def rounding(self, bits: int) -> dict[str, float]:
-        """Return a statement's entries about rounding, which adds an error of standard deviation at most 2^-bits/√12.
+        """Return a statement's entries about rounding, which adds an error of standard deviation about 2^-bits/√12.
 
         Raises:
             ValueError: with so few bits all draws would be rounded to one number, or a parameter is too large.
@@ -77,10 +73,8 @@ class Rounded:
         }
 
     def seconds(self, bits: int) -> float:
-        """Approximate time in seconds of two calls of `rounded`, the rehearsal and the draw, from public numbers.
-
-        The time covers a draw for each public statistic, a second draw for the first one, and four of the longest draw.
-        """
+        """Approximate time in seconds of two calls of `rounded`, the rehearsal and the draw, from public numbers."""
+        # One draw for each public statistic, a second draw for the first one, and four of the longest draw.
         durations = []
         for statistics in self.public_statistics:
             law: Any = self.release_law(np.array(statistics, float))
@@ -89,7 +83,7 @@ class Rounded:
 
     @staticmethod
     def _draw_seconds(law: np.ndarray, bits: int) -> float:
-        """Approximate seconds of a Dirichlet draw by stick breaking: one beta draw per parameter except the last."""
+        """Approximate seconds of a Dirichlet draw, which takes one beta draw for each parameter except the last."""
         rest = np.maximum(law.sum() - np.cumsum(law), 0.0)
         return bits * float(exact_draws.seconds(law[:-1], rest[:-1], bits).sum())
 
@@ -100,13 +94,13 @@ class Rounded:
     def rounded(
         self, statistics, bits: int, randbits: Callable[[int], int] = secrets.randbits, *, public_time: bool = True
     ) -> list[int]:
-        """Return ⌊2^bits θ⌋, one number per coordinate, for one exact draw θ; rounding is post-processing.
+        """Return ⌊2^bits θ⌋, one number per coordinate, for one exact draw θ.
 
         Args:
             statistics: exact statistics; counts must be whole numbers.
             bits: public number of bits.
             randbits: source of fair bits; by default, the source of the operating system.
-            public_time: whether to wait as the class describes; False gives the same law, but is for public data only.
+            public_time: whether to wait for a whole number of units of time. False is for public data only.
         """
         if not public_time:
             with exact_draws.guessing():
@@ -121,7 +115,7 @@ def public_counts(n: int, levels: int) -> list[list[int]]:
     """Return eight lists of counts of n records, for the timing of draws.
 
     Four lists have all records in the first category, all in the last, an eighth in the first and the rest in the last,
-    or even counts. Four more have one record moved, as the time may differ between special and nearby numbers.
+    or even counts. Each has a copy with one record moved, as special numbers may take another time.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]
@@ -129,6 +123,6 @@ def public_counts(n: int, levels: int) -> list[list[int]]:
 
 
 def _with_one_moved(counts: list[int]) -> list[int]:
-    """Move one record from the last category to the first, or, if the last is empty, from the first to the last."""
+    """Return the counts with one record moved from the last category to the first, or back if the last is empty."""
     first, *middle, last = counts
     return [first + 1, *middle, last - 1] if last else [first - 1, *middle, last + 1]

@@ -1,4 +1,4 @@
-"""Base classes of posterior draws under Rényi DP with direct, diffused or concentrated weighting, for any model."""
+"""Base classes of posterior draws whose prior or likelihood is weighted, under Rényi DP."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ class WeightedPosterior(Mechanism):
 
     Attributes:
         order: order λ ≥ 1 at which `cost` is stated.
-        weighting: "direct" is the true posterior (algorithm 1), which has nothing to calibrate. With "diffused" the
-            likelihood counts `r` times (algorithms 2, 5). With "concentrated" the prior counts 1/`m` times (3, 4).
+        weighting: "direct" draws from the true posterior (algorithm 1). "diffused" weights the likelihood by `r`
+            (algorithms 2 and 5). "concentrated" weights the prior by 1/`m` (algorithms 3 and 4).
 
     Class attributes:
         named: the mechanism's name in ledgers and tables, where {} stands for the weighting.
@@ -52,7 +52,7 @@ class WeightedPosterior(Mechanism):
 
     @property
     def method(self) -> str:
-        """The weighting, which is the method's id."""
+        """The method's id, which is the weighting."""
         return self.weighting
 
     @property
@@ -89,23 +89,18 @@ class WeightedPosterior(Mechanism):
         return self.coefficient if self.weighting == "concentrated" else 1.0
 
     def cost(self) -> Cost:
-        """The cost of one draw, (λ, ε)-RDP at the mechanism's order λ. If there is no guarantee, ε is inf."""
+        """Cost of one draw, (λ, ε)-RDP at the mechanism's order λ. Without a guarantee, ε is inf."""
         epsilon: Any = self.rdp(self.order)
         return Cost("rdp", float(epsilon), order=self.order)
 
     @classmethod
     @abstractmethod
     def coefficient_within(cls, model, n: int, order: float, epsilon: float, *, weighting: str, **options) -> float:
-        """Return the coefficient at which a draw is nearest to the true posterior but still (λ, ε)-RDP."""
+        """Return the coefficient of the (λ, ε)-RDP draw that is nearest to the true posterior."""
 
     @classmethod
     def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """Return the calibrated mechanism; the method `calibrate` of each subclass calls this method.
-
-        Raises:
-            ValueError: the budget's notion is neither Rényi DP nor (ε, δ) with a known privacy curve, or a direct draw
-                costs more than the budget.
-        """
+        """Return the calibrated mechanism, for the method `calibrate` of each subclass."""
         kind: Any = cls
         # A class with only one weighting needs no argument that names this weighting.
         weighting = options.setdefault("weighting", cls.weightings[0])
@@ -134,9 +129,9 @@ class WeightedPosterior(Mechanism):
 
 @dataclass(frozen=True)
 class ConjugateDraw(WeightedPosterior):
-    """One draw from the weighted posterior of a conjugate model, which is a law of the same family as the prior.
+    """One draw from the weighted posterior of a conjugate model.
 
-    The coefficient is r of a diffused draw, or m of a concentrated one, in (0, 1].
+    The coefficient is `r` of a diffused draw, or `m` of a concentrated draw. It lies in (0, 1].
     """
 
     norm: ClassVar[str] = "natural parameters"
@@ -148,7 +143,7 @@ class ConjugateDraw(WeightedPosterior):
     @staticmethod
     @abstractmethod
     def supremum_over_neighbours(model, n: int, orders, r=1.0, m=1.0, **options) -> np.ndarray:
-        """Supremum over neighbours of the Rényi divergence between their posteriors. Orders and weights broadcast."""
+        """Supremum of the Rényi divergence between the draws' laws for neighbours. Orders and weights broadcast."""
 
     @classmethod
     def coefficient_within(cls, model, n, order, epsilon, *, weighting, **options):

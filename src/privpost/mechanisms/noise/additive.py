@@ -22,11 +22,8 @@ Coordinates = Literal["all", "free"]
 class AdditiveNoiseMechanism(Mechanism):
     """Adds independent noise to every released coordinate of the sufficient statistics.
 
-    The release is the noisy vector. `project` and `posterior` are post-processing, so any number of parameters may be
-    drawn.
-
     Attributes:
-        coordinates: "all" releases all d statistics; "free" releases the first d−1, for counts that sum to the public
+        coordinates: "all" releases all d statistics. "free" releases the first d − 1, for counts that sum to the public
             n. The default is "free" for two counts, which halves the noise, otherwise "all".
 
     Raises:
@@ -66,16 +63,16 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([self.model.sufficient_statistics(record[None]) for record in records])
 
     def neighbouring_statistics(self) -> np.ndarray | None:
-        """Statistics (pairs, 2, d) of all pairs of single records, as other records do not change the noise."""
+        """Statistics (pairs, 2, d) of all pairs of single records. Other records do not change the noise."""
         statistics = np.unique(self._record_statistics(), axis=0)
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise, computed if `log_density` of one number is known; else None."""
+        """Distribution function of the noise on one number with a known `log_density`. None for other releases."""
         return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
-        """Return the coordinates (..., q) of the statistics (..., d) that are released."""
+        """Return the released coordinates (..., q) of statistics (..., d)."""
         statistics = np.asarray(statistics, float)
         return statistics if self.coordinates == "all" else statistics[..., :-1]
 
@@ -91,8 +88,8 @@ class AdditiveNoiseMechanism(Mechanism):
     def project(self, release) -> np.ndarray:
         """Return valid sufficient statistics (..., d) near a release (..., q).
 
-        For "all", coordinates below 0 become 0 (Foulds et al. 2016). For "free", counts are clipped to [0, n] and the
-        last count is the rest up to n, at least 0. For binary data, this is the projection of Geumlek et al. (2017).
+        With "all", coordinates below 0 become 0 (Foulds et al. 2016). With "free", counts are clipped to [0, n], and
+        the last count is n minus the sum of these counts, but at least 0 (Geumlek et al. 2017, for binary data).
         Clamped moments use `ClampedMoments.project`.
         """
         release = np.asarray(release, float)
@@ -112,10 +109,10 @@ class AdditiveNoiseMechanism(Mechanism):
         return self.model.posterior(projected)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return independent draws (draws, *theta_shape) given a release (q,): true counts are drawn first, then θ.
+        """Return independent draws (draws, *theta_shape) from the posterior of θ given a release (q,).
 
-        Draws are exact if each record is one category or bit and the noise has a known density. As in Bernstein and
-        Sheldon (2018), p(θ | y) = Σ_s p(θ | s) p(s | y) over all counts s that sum to n.
+        True counts are drawn first, and then θ given these counts (Bernstein and Sheldon 2018). The draws are exact.
+        Each record must be one category or bit, and the noise must have a known density.
         """
         if type(self.model) not in COUNTED:
             return super().posterior(release, draws, rng)

@@ -41,7 +41,7 @@ class NoiseOfDeviation(Mechanism):
 
     @classmethod
     def calibrate(cls, model, n: int, budget: Cost, **options) -> Self:
-        """Return the mechanism with the smallest σ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi or (ε, δ) budget."""
         unit = cls(model, n, 1.0, getattr(budget, "order", None) or 2.0, **options)
         if getattr(budget, "notion", None) != "approximate":
             epsilon, _ = rdp_budget(budget, cls.method)
@@ -73,7 +73,7 @@ class GaussianNoise(NoiseOfDeviation):
 
     @property
     def loss(self) -> Normal:
-        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
+        """Law of module `losses` that bounds the privacy loss of a release: `Normal` with the shift Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:
@@ -81,7 +81,7 @@ class GaussianNoise(NoiseOfDeviation):
         return gaussian_curve(self.sensitivity / self.sigma, epsilon)
 
     def recalibrated(self, budget) -> Self:
-        """Return the mechanism with the smallest σ within the budget (`gaussian_from_approximate`)."""
+        """Return the mechanism with the smallest σ within an (ε, δ) budget."""
         return replace(self, sigma=self.sensitivity * gaussian_from_approximate(*approximate_budget(budget)))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

@@ -47,7 +47,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of the noise, which corresponds to the scale of continuous Laplace noise."""
+        """Scale Δ/ε of the noise."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:
@@ -55,7 +55,7 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return noise.discrete_laplace(self.scale, shape, rng)
 
     def noise_cdf(self, value) -> np.ndarray:
-        """P(noise ≤ value): α^(−k)/(1 + α) if k = ⌊value⌋ < 0, else 1 − α^(k + 1)/(1 + α), with α = exp(−ε/Δ)."""
+        """Distribution function of the noise on one count, which is a step function."""
         k = np.floor(np.asarray(value, float))
         tail = np.exp(-np.where(k < 0, -k, k + 1) / self.scale) / (1 + math.exp(-1 / self.scale))
         return np.where(k < 0, tail, 1 - tail)
@@ -67,11 +67,11 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), log_one - np.abs(k) / self.scale, -np.inf).sum(axis=-1)
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε) for noise on one count of sensitivity 1, as for randomised response. It is None for several counts."""
+        """δ(ε) for one count of sensitivity 1: the curve of randomised response. None for several counts."""
         return pure_curve(self.epsilon, epsilon) if self.sensitivity == 1 else None
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the largest ε within the (ε, δ) budget; None for noise on several counts."""
+        """Return the mechanism with the largest ε within an (ε, δ) budget. None for noise on several counts."""
         approximate_budget(budget)
         if self.sensitivity != 1:
             return None
@@ -95,9 +95,10 @@ class GeometricMechanism(PureMechanism, AdditiveNoiseMechanism):
 
 @dataclass(frozen=True)
 class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
-    """Counts plus independent discrete Gaussian noise, P(k) ∝ exp(−k²/(2σ²)) (Canonne, Kamath and Steinke 2020).
+    """Counts plus independent discrete Gaussian noise with P(k) ∝ exp(−k²/(2σ²)).
 
-    For L2 sensitivity Δ, the release is (λ, λΔ²/(2σ²))-RDP at every order, as with continuous noise (proposition 5).
+    For L2 sensitivity Δ, the release is (λ, λΔ²/(2σ²))-RDP at every order λ, as with continuous noise (Canonne, Kamath
+    and Steinke 2020, proposition 5).
 
     Attributes:
         sigma: σ > 0, an upper bound of the standard deviation of the noise.
@@ -132,7 +133,7 @@ class DiscreteGaussianMechanism(NoiseOfDeviation, AdditiveNoiseMechanism):
         return np.where(k == np.rint(k), logs, -np.inf).sum(axis=-1)
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the smallest σ that the privacy curve allows; None for noise on several counts."""
+        """Return the mechanism with the smallest σ within an (ε, δ) budget. None for noise on several counts."""
         approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None

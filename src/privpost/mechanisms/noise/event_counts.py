@@ -1,4 +1,4 @@
-"""Laplace noise on the counts of events in cells, and posteriors of the hidden Markov model given the noisy counts."""
+"""Laplace noise on counts of events, and the posterior of a hidden Markov model given the noisy counts."""
 
 import math
 from dataclasses import dataclass
@@ -24,15 +24,15 @@ THIN = 5
 
 
 def prior_of(model: EventCounts) -> gibbs.Prior:
-    """Return the model's sizes and prior concentrations in the form that its sampler takes."""
+    """Return the model's sizes and prior concentrations in the form that the Gibbs sampler takes."""
     return gibbs.Prior(model.n_states, model.sizes, model.transition, model.emission)
 
 
 @dataclass(frozen=True)
 class EventCountsLaplace(LaplaceMechanism):
-    """The count of every level in every cell plus Lap(2D/ε) noise, for D fields (Foulds et al. 2016, section 5).
+    """Counts of every level in every cell plus Laplace noise of scale 2D/ε, for D fields.
 
-    This is the composition of D releases, one for each field's table. Each of these releases costs ε/D.
+    Each field's table of counts costs ε/D (Foulds et al. 2016, section 5).
 
     Raises:
         ValueError: a setting is outside its range, or the model is not EventCounts.
@@ -67,11 +67,9 @@ class EventCountsLaplace(LaplaceMechanism):
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
         """Return draws (draws, K, levels) of the emission probabilities given one release and the law of the noise.
 
-        For one state and one cell the draws are exact. Otherwise they are the last draws of four chains. The law of the
-        chains is a little wider than the posterior, as it treats the counts of a cell as independent Poisson variables.
-        In the model, all fields of a cell have the same total, and the number of all events is public.
-
-        The states are not identified, so their order differs between chains.
+        For one state and one cell the draws are exact. Otherwise they come from four Markov chains, which treat the
+        counts of a cell as independent Poisson variables. The law of the chains is a little wider than the posterior.
+        The order of the states differs between chains.
         """
         check_given(release, (self.model.statistics_size,), draws, rng)
         noisy, prior = self.model.tables(release), prior_of(self.model)

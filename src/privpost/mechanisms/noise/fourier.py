@@ -20,19 +20,17 @@ Variant = Literal["paper", "corrected"]
 class FourierMechanism(PureMechanism):
     """Noisy Fourier coefficients of the contingency table, from which consistent marginals are rebuilt.
 
-    This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007). Each coefficient ⟨f^γ, h⟩ of the table h,
-    γ ∈ N_I, gets Lap(2|N_I| / (ε 2^(|I|/2))) noise. Then 4t|N_I|²/(ε 2^(|I|/2)) is added to the coefficient of ∅, which
-    makes all cells non-negative ("stealth") with high probability. Here everything is multiplied by 2^(|I|/2). So a
-    coefficient is a signed sum over records, the noise has scale 2|N_I|/ε, and no table of 2^|I| cells is needed.
-
-    The release is the noisy vector of signed sums, with γ in the order of `closure`. The release does not contain the
-    increment, which is public; `counts` adds it.
+    This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007), with everything multiplied by 2^(|I|/2) for
+    |I| nodes. So a coefficient is a signed sum over records, for one set of nodes in N_I (`closure`). The release is
+    the vector of noisy sums in the order of `closure`. `counts` adds a public `increment` to the sum of ∅. All cells
+    are then non-negative ("stealth") with high probability.
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
         t: size t ≥ 0 of the increment.
-        variant: "paper"; or "corrected", which adds no noise to the coefficient of ∅ (the public n), and scales the
-            noise by the exact sensitivity: twice the largest number of signs that one record can flip.
+        variant: "paper" adds Laplace noise of scale 2|N_I|/ε. "corrected" adds no noise to the sum of ∅, which is the
+            public n, and scales the noise by twice the largest number of signs that one record can flip. For more than
+            18 nodes, an upper bound replaces this number.
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a BayesianNetwork.
@@ -63,12 +61,12 @@ class FourierMechanism(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """L1 sensitivity: the paper's bound 2|N_I|, or twice the largest number of signs that one record can flip."""
+        """L1 sensitivity: the paper's bound 2|N_I|, or twice the result of `largest_flips`."""
         return 2.0 * (len(closure(self.model)) if self.variant == "paper" else largest_flips(self.model))
 
     @property
     def tight(self):
-        """Whether the sensitivity is exact, as it is for the variant "corrected" and up to 18 nodes."""
+        """Whether the sensitivity is exact. It is for the variant "corrected" and up to 18 nodes."""
         return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
 
     @property
@@ -78,7 +76,7 @@ class FourierMechanism(PureMechanism):
 
     @property
     def increment(self) -> float:
-        """The increment 4t|N_I|²/ε of the signed sum of ∅, which is the number of records."""
+        """Increment 4t|N_I|²/ε of the signed sum of ∅, which is the number of records."""
         return 4 * self.t * len(closure(self.model)) ** 2 / self.epsilon
 
     @property
@@ -89,23 +87,23 @@ class FourierMechanism(PureMechanism):
         return np.asarray(statistics, float) @ transforms(self.model)[0].T
 
     def query(self, data) -> np.ndarray:
-        """The signed sums that get noise, computed from the records, shape (..., q)."""
+        """The signed sums (..., q) of the records, before noise."""
         return signed_sums(data, closure(self.model)[self._noisy]).astype(float)
 
     def _perturb(self, statistics, rng):
-        """Return noisy signed sums (..., q) for counts (..., 2m), with q = |N_I|, or |N_I| − 1 if corrected."""
+        """Return noisy signed sums (..., q) for counts (..., 2m)."""
         sums = self._sums(statistics)[..., self._noisy]
         return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)
 
     def raw_counts(self, release) -> np.ndarray:
-        """Consistent counts (..., 2m), possibly negative, rebuilt from a release (..., q) without the increment."""
+        """Consistent counts (..., 2m), rebuilt from a release (..., q) without the increment. They may be negative."""
         release = np.asarray(release, float)
         if self.variant == "corrected":
             release = np.concatenate([np.full((*release.shape[:-1], 1), float(self.n)), release], axis=-1)
         return release @ transforms(self.model)[1].T
 
     def counts(self, release) -> np.ndarray:
-        """Counts (..., 2m) that algorithm 2 publishes: consistent marginals, with the increment shared by the cells."""
+        """Counts (..., 2m) that algorithm 2 publishes. They are consistent, and the cells share the increment."""
         return self.raw_counts(release) + self.increment * transforms(self.model)[1][:, 0]
 
     def stealthy(self, release) -> np.ndarray:
@@ -113,7 +111,7 @@ class FourierMechanism(PureMechanism):
         return np.all(self.counts(release) >= 0, axis=-1)
 
     def smallest_t(self, release) -> np.ndarray:
-        """The smallest t with which all counts of this release would be non-negative, shape (...)."""
+        """The smallest t, shape (...), with which all counts of this release would be non-negative."""
         unit = 4 * len(closure(self.model)) ** 2 / self.epsilon * transforms(self.model)[1][:, 0]
         return np.maximum(np.max(-self.raw_counts(release) / unit, axis=-1), 0.0)
 

@@ -22,15 +22,11 @@ CHARGE = {"paper": 1.0, "corrected": 0.5}
 class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent N(0, σ²) noise.
 
-    For L2 sensitivity Δ, `variant="corrected"` charges the exact Rényi DP parameter λΔ²/(2σ²) (Mironov 2017,
-    corollary 3), and `variant="paper"` charges λΔ²/σ² (Geumlek et al. 2017, section 5.1). As n is public, the last
-    count is left out by default. Then Δ = 1 for binary data.
+    As n is public, the last count is left out by default. The L2 sensitivity is then Δ = 1 for binary data.
 
     Attributes:
-        variant: "corrected" or "paper".
-
-    Raises:
-        ValueError: a setting is outside its range.
+        variant: "corrected" charges the exact Rényi DP parameter λΔ²/(2σ²) (Mironov 2017, corollary 3). "paper" charges
+            λΔ²/σ² (Geumlek et al. 2017, section 5.1).
 
     >>> mechanism = GaussianMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("approximate", 0.5, delta=1e-6))
     >>> round(mechanism.sigma, 2)
@@ -50,7 +46,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
     def calibrate(
         cls, model, n: int, budget: Cost, *, variant: Variant = "corrected", coordinates: Coordinates = "free"
     ) -> Self:
-        """Return the mechanism with the smallest σ within a Rényi or (by the privacy curve) an (ε, δ) budget."""
+        """Return the mechanism with the smallest σ within a Rényi or (ε, δ) budget."""
         return super().calibrate(model, n, budget, variant=variant, coordinates=coordinates)
 
     def noise_cdf(self, value) -> np.ndarray | None:
@@ -58,7 +54,7 @@ class GaussianMechanism(GaussianNoise, AdditiveNoiseMechanism):
         return ndtr(value / self.sigma)
 
     def rdp(self, orders) -> np.ndarray:
-        """Rényi DP parameter λΔ²/(2σ²) at each order λ, or twice as much in the variant "paper"."""
+        """Rényi DP parameter λΔ²/(2σ²) at each order λ. The variant "paper" doubles it."""
         return CHARGE[self.variant] * np.asarray(orders, float) * (self.sensitivity / self.sigma) ** 2
 
     @classmethod

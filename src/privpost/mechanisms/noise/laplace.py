@@ -25,15 +25,11 @@ from privpost.samplers.noise_aware.draws import Draws, named
 class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
     """Sufficient statistics plus independent Laplace noise of scale Δ/ε, where Δ is their L1 sensitivity.
 
-    The release is ε-DP and determines a whole posterior. For binary data, Foulds et al. (2016), section 3, release
-    (successes, failures) with Δ = 2 and replace negative counts by 0. With `coordinates="free"` only the number of
-    successes is released, with Δ = 1, as in Bernstein and Sheldon (2018).
+    The release is ε-DP. For binary data, `coordinates="all"` releases (successes, failures) with Δ = 2 (Foulds et al.
+    2016, section 3). "free" releases only the successes, with Δ = 1 (Bernstein and Sheldon 2018).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
-
-    Raises:
-        ValueError: a setting is outside its range.
 
     >>> LaplaceMechanism.calibrate(BetaBernoulli(1, 1), 400, Cost("pure", 0.5)).scale
     2.0
@@ -55,7 +51,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def loss(self) -> Response:
-        """The law that dominates a release (see `losses`): one randomised response, or one per unit of Δ for counts."""
+        """Law of module `losses` that bounds the privacy loss of a release: `Response`, repeated for counts."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)
@@ -65,18 +61,18 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return rng.laplace(0.0, self.scale, shape)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise: with z = value/scale, ½ e^(−|z|) for z < 0, else 1 − ½ e^(−|z|)."""
+        """Distribution function of the Laplace noise on one coordinate."""
         z = np.asarray(value, float) / self.scale
         return np.where(z < 0, 0.5 * np.exp(-np.abs(z)), 1 - 0.5 * np.exp(-np.abs(z)))
 
     def privacy_curve(self, epsilon) -> float | None:
-        """δ(ε) = 1 − exp((ε − ε0)/2) for noise on one number; ε0 is the mechanism's ε. None for several numbers."""
+        """δ(ε) = 1 − exp((ε − ε0)/2) for noise on one number, with the mechanism's ε0. None for several numbers."""
         if np.shape(self.query(self.model.records[:1])) != (1,):
             return None
         return max(0.0, -math.expm1((epsilon - self.epsilon) / 2))
 
     def recalibrated(self, budget) -> Self | None:
-        """Return the mechanism with the largest ε within an (ε, δ) budget; None for noise on several numbers."""
+        """Return the mechanism with the largest ε within an (ε, δ) budget. None for noise on several numbers."""
         allowed = approximate_budget(budget)
         if self.privacy_curve(budget.epsilon) is None:
             return None
@@ -93,7 +89,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return draws as for other additive noise. For clamped moments, draws (draws, 2) treat the sums as normal."""
+        """Return draws of θ given one release. For clamped moments, draws (draws, 2) treat the exact sums as normal."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)

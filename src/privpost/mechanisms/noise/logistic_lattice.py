@@ -1,6 +1,6 @@
-"""Output perturbation of regularised logistic regression: discrete noise on the optimum, which is put on a lattice.
+"""Private logistic regression of real data: discrete noise on the optimum, which is rounded to a lattice.
 
-`logistic_finite.LogisticOutputNoise` is the continuous version for simulations. This module is for real data.
+`logistic_finite.LogisticOutputNoise` is the continuous version for simulations.
 """
 
 import math
@@ -16,12 +16,12 @@ from privpost.privacy.accounting.losses import Normal
 
 # Features are multiples of 2^-SHIFT in [-1, 1]. This grid is the same for all files with the same public bounds.
 SHIFT = 40
-# The optimiser's remaining gradient and the lattice may each add this share of a record's influence 2c to Δ.
+# The optimiser's remaining gradient adds this share of a record's influence 2c to Δ, and the lattice at most as much.
 _SLACK = 2.0**-10
 
 
 def design(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return exact features (n, d), intercept first, and labels (n,) from records (n, d) of whole numbers."""
+    """Return features (n, d) and labels (n,) of records (n, d) of whole numbers. The first feature is 1."""
     features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
     return features, records[:, -1].astype(float)
 
@@ -32,11 +32,8 @@ class OutputNoise:
 
     The objective is P-strongly convex and a record's gradient is at most c = √d long, so the minimisers of neighbours
     are at most 2c/P apart. The gradient at the optimiser's point is at most τ long, and this point is rounded to the
-    lattice γZ^d. So the L2 sensitivity is
-
-        Δ = (2c + 2τ)/P + γ√d.
-
-    Noise of standard deviation σ gives Rényi DP λΔ²/(2σ²), which is λ(2c + 2τ + Pγ√d)²/(2P) at σ² = 1/P.
+    lattice γZ^d. So the L2 sensitivity is Δ = (2c + 2τ)/P + γ√d. With noise of standard deviation σ, the Rényi DP
+    parameter at order λ is λΔ²/(2σ²).
 
     Attributes:
         n: public number of records.
@@ -76,18 +73,20 @@ class OutputNoise:
 
     @property
     def loss(self) -> Normal:
-        """The law that dominates a release (see `losses`): N(0, 1) noise, which neighbours shift by Δ/σ."""
+        """Law of module `losses` that bounds the privacy loss of a release: `Normal` with the shift Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:
-        """The weights without noise, in lattice steps, shape (d,)."""
+        """The optimal weights (d,) before noise, in lattice steps."""
         return np.zeros(self.dimension) if len(records) == 0 else self.fit(records)
 
     def fit(self, records: np.ndarray) -> np.ndarray:
-        """Return the minimiser in lattice steps (d,) for records (n, d) of whole numbers, which end in a label 0 or 1.
+        """Return the minimiser (d,) in lattice steps for records (n, d) of whole numbers.
+
+        The last number of a record is its label, 0 or 1.
 
         Raises:
-            RuntimeError: the gradient at the optimiser's point could not be proved to be at most τ.
+            RuntimeError: the gradient at the optimiser's point could not be proved to be at most τ long.
         """
         posterior = LogisticPosterior(*design(records), self.precision)
         mode = posterior.accepted_mode(lambda w: certified_gradient(posterior, w) <= self.tolerance)

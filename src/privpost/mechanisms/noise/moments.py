@@ -17,9 +17,10 @@ from privpost.samplers.noise_aware import regression as noise_aware_regression
 
 @dataclass(frozen=True)
 class NoisyMoments(Mechanism):
-    """Adds independent noise to the upper triangle of Σ vvᵀ, where v = (x/X, y/Y) for public bounds X and Y.
+    """Adds independent noise to the second moments of features and label, in units of their public bounds.
 
-    Coordinates are in row order. Products of two different features are multiplied by `products` before noise is added.
+    A release has the upper triangle of Σ vvᵀ in row order, where v = (x/X, y/Y) for public bounds X and Y. Products of
+    two different features are multiplied by `products` before noise is added.
     """
 
     products: ClassVar[float] = 1.0
@@ -70,11 +71,11 @@ class NoisyMoments(Mechanism):
         return noise_aware_regression.positive(noise_aware_regression.symmetric(self.moments(release)), 0.0)
 
     def naive_posterior(self, release) -> NormalInverseGamma:
-        """Posterior of (w, σ²) that treats the projected moments as those of the data and ignores the noise."""
+        """Posterior of weights and noise variance that treats the projected moments as exact."""
         return self.model.given(self.project(release), self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Return draws (draws, d + 1) of (w, σ²) given a release (q,), by four ensembles of Markov chains."""
+        """Return draws (draws, d + 1) of weights and noise variance given a release (q,), from Markov chains."""
         check_given(release, self.units.shape, draws, rng)
         chains = noise_aware_draws.regression(self.model, self.moments(release), self.n, self.noise_law, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

@@ -13,11 +13,12 @@ from privpost.samplers.noise_aware.regression import Noise
 
 @dataclass(frozen=True)
 class MomentsLaplace(PureMechanism, NoisyMoments):
-    """Second moments in units of the bounds, plus independent Laplace noise of scale Δ/ε for L1 sensitivity Δ.
+    """Second moments in units of the bounds, plus independent Laplace noise of scale Δ/ε.
 
-    The release is ε-DP (Bernstein and Sheldon 2019, section 3). For one feature Δ = 3, attained by the records (1, 1)
-    and (0, 0). For d > 1, the Cauchy-Schwarz inequality bounds Δ by √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity
-    √4.5 of `MomentsGaussian`. A product of two features counts half, as `MomentsGaussian` multiplies it by √2.
+    The release is ε-DP (Bernstein and Sheldon 2019, section 3). For one feature the L1 sensitivity is Δ = 3, attained
+    by the records (1, 1) and (0, 0). For d > 1 features, the Cauchy-Schwarz inequality bounds Δ by
+    √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity √4.5 of `MomentsGaussian`, which multiplies products of two features
+    by √2.
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -42,7 +43,7 @@ class MomentsLaplace(PureMechanism, NoisyMoments):
 
     @property
     def scale(self) -> float:
-        """Scale Δ/ε of the noise in units of the bounds. The variance of the noise is 2 scale²."""
+        """Scale Δ/ε of the noise in units of the bounds."""
         return self.sensitivity / self.epsilon
 
     def noise(self, shape, rng) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Second moments of bounded variables on a lattice plus secure noise, for linear regression of real data.
+"""Noisy second moments of real data on a lattice, for linear regression.
 
 `moments_laplace.MomentsLaplace` and `MomentsGaussian` are the continuous versions for simulations.
 """
@@ -21,16 +21,16 @@ SHIFT = 10
 
 @dataclass(frozen=True)
 class LatticeMoments:
-    """Sums of v_i v_j over records plus noise, i ≤ j, v = (1, x, y) with x and y in [−1, 1], in steps of 4^-SHIFT.
+    """Adds noise to the sums over records of v_i v_j, where v = (1, x, y) has features x and label y in [−1, 1].
 
-    The first sum is the public n and is left out. For the sensitivity, let u and w be the absolute values of v in the
-    two records that differ, let D_i = |u_i² − w_i²| ≤ 1, and let B be the set of variables whose signs differ between
-    these records. A sum of squares changes by D_i. A sum of products changes by |u_i u_j − w_i w_j| ≤ 1 if both or
-    neither of i and j are in B, else by
+    Sums for i ≤ j are released in steps of 4^-SHIFT, except the first sum, the public n. For the sensitivity, let u and
+    w be the absolute values of v in the two records that differ. Let D_i = |u_i² − w_i²| ≤ 1, and let B be the set of
+    variables whose signs differ between these records. A sum of squares changes by D_i. A sum of products changes by
+    |u_i u_j − w_i w_j| ≤ 1 if both or neither of i and j are in B. Otherwise it changes by
 
         u_i u_j + w_i w_j ≤ (u_i² + u_j² + w_i² + w_j²)/2 ≤ 2 − (D_i + D_j)/2,
 
-    as u_i² + w_i² = 2 max(u_i, w_i)² − D_i. The sum of these changes is linear in D, and the sum of their squares is
+    as u_i² + w_i² = 2 max(u_i, w_i)² − D_i. The sum of these bounds is linear in D, and the sum of their squares is
     convex in D. So both are largest with all D_i at 0 or 1. The constant 1 has D = 0 and is not in B.
 
     Attributes:
@@ -78,7 +78,7 @@ class LatticeMoments:
 
     @property
     def loss(self) -> Law:
-        """A release's dominating pair (module `losses`): that of randomised response, or N(Δ/σ, 1) and N(0, 1)."""
+        """Law of module `losses` that bounds the privacy loss of a release: `Response` or `Normal`."""
         return Response(self.setting) if self.law == "laplace" else Normal(self.sensitivity / self.setting)
 
     @property
@@ -104,7 +104,7 @@ class LatticeMoments:
         return noise.add(exact, drawn, source)
 
     def moments(self, release) -> tuple[np.ndarray, Noise]:
-        """All second moments (q + 1,) of (1, x, y), and the law of their noise. That of n, the moment of 1, is tiny."""
+        """All second moments (q + 1,) of (1, x, y), and the law of their noise. The noise on n is tiny."""
         scale = (self.scale if self.law == "laplace" else self.sigma) / 4.0**SHIFT
         moments = np.append(self.n, np.asarray(release, float) / 4.0**SHIFT)
         return moments, Noise(self.law, np.append(1e-4 * self.n, np.full(len(moments) - 1, scale)))

@@ -14,7 +14,7 @@ from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 @dataclass(frozen=True)
 class NetworkLaplace(LaplaceMechanism):
-    """The counts of a network of |I| nodes plus Lap(2|I|/ε) noise (Zhang et al. 2016, algorithm 1).
+    """Counts of a network of |I| nodes plus Laplace noise of scale 2|I|/ε (Zhang et al. 2016, algorithm 1).
 
     A substituted record moves at most one unit between two counts of each node, so Δ = 2|I| (lemma 1).
 
@@ -38,7 +38,7 @@ class NetworkLaplace(LaplaceMechanism):
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
-        """Return draws (draws, m) of θ given one release (2m,): the last draws of chains over θ and the true counts."""
+        """Return draws (draws, m) of θ given one release (2m,), from Markov chains over θ and the true counts."""
         check_given(release, self.model.prior.shape, draws, rng)
         chains = noise_aware_draws.network(self.model, release, self.n, self.scale, draws, rng)
         return noise_aware_draws.named(noise_aware_draws.diagnosed(chains, draws, chains), self.model)

@@ -19,10 +19,10 @@ from privpost.samplers.noise_aware.draws import Draws, named
 
 @dataclass(frozen=True)
 class RandomisedResponse(PureMechanism):
-    """Each person reports their true answer with probability e^ε/(e^ε + d − 1), otherwise one of d − 1 other answers.
+    """Each person reports their true answer with probability e^ε/(e^ε + d − 1), otherwise another of the d answers.
 
-    The release is the number of reports of each answer, shape (d,). This is ε-DP, even against the person who counts
-    the reports (Warner 1965; Kairouz, Oh and Viswanath 2016).
+    The release (d,) counts the reports of each answer. It is ε-DP, even against the person who counts the reports
+    (Warner 1965; Kairouz, Oh and Viswanath 2016).
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
@@ -65,31 +65,31 @@ class RandomisedResponse(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """ε, the largest change of a release's log-probability between neighbours."""
+        """Largest change ε of a release's log-probability between neighbours."""
         return self.epsilon
 
     def query(self, data) -> np.ndarray:
-        """Log-probabilities (releases,) of all possible releases, which are few only for small data sets."""
+        """Log-probabilities (releases,) of all possible releases. There are very many for a large data set."""
         statistics = self.model.sufficient_statistics(data)
         cuts = itertools.combinations(range(self.n + self.size - 1), self.size - 1)
         all_releases = [np.diff([-1, *cut, self.n + self.size - 1]) - 1 for cut in cuts]
         return self.log_mass(np.array(all_releases, float), statistics)
 
     def select(self, statistics) -> np.ndarray:
-        """The counts (..., d) themselves."""
+        """The counts (..., d) as floats."""
         return np.asarray(statistics, float)
 
     def _perturb(self, statistics, rng):
-        """Return the numbers of reports, shape (..., d); the reports of each true answer are multinomial."""
+        """Return the number of reports of each answer, shape (..., d)."""
         true = np.rint(np.asarray(statistics, float)).astype(np.int64)
         chances = np.full((self.size, self.size), self.other)
         np.fill_diagonal(chances, self.truth)
         return rng.multinomial(true, chances).sum(axis=-2).astype(float)
 
     def log_mass(self, release, statistics) -> np.ndarray:
-        """Log-probability of numbers of reports (..., d) given the true counts (..., d); −inf for impossible numbers.
+        """Log-probability of reports (..., d) given the true counts (..., d). It is −inf for impossible reports.
 
-        This method convolves the laws of the reports of each true answer, so it is for few records only.
+        The time grows fast with the number of records, so this method is for few records.
         """
         release, statistics = np.broadcast_arrays(np.asarray(release, float), np.asarray(statistics, float))
         both = np.concatenate([release.reshape(-1, self.size), statistics.reshape(-1, self.size)], axis=1)
@@ -103,7 +103,7 @@ class RandomisedResponse(PureMechanism):
         return float(self._splits(tuple(map(int, true)), tuple(map(int, reported))))
 
     def _splits(self, true: tuple[int, ...], reported: tuple[int, ...]) -> float:
-        """Log-probability of the reports given the true counts: a sum over all tables with these margins."""
+        """Log-probability of the reports given the true counts, summed over all tables with these margins."""
         if len(true) == 0:
             return 0.0 if not any(reported) else -np.inf
         row, terms = self.size - len(true), []
@@ -116,7 +116,7 @@ class RandomisedResponse(PureMechanism):
         return logsumexp(terms) if terms else -np.inf
 
     def project(self, release) -> np.ndarray:
-        """Estimates (reports − n other)/(truth − other) of the true counts, at least 0 and rescaled to sum to n."""
+        """Estimates (reports − n other)/(truth − other) of the true counts, clipped at 0 and rescaled to sum to n."""
         counts = np.maximum((np.asarray(release, float) - self.n * self.other) / (self.truth - self.other), 0.0)
         return self.n * counts / counts.sum(axis=-1, keepdims=True)
 
@@ -127,16 +127,15 @@ class RandomisedResponse(PureMechanism):
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
         """Return independent, exact draws (draws, *theta_shape) given the numbers of reports (d,).
 
-        Each report is the true answer with probability truth − other, otherwise one of d answers at random. Summed over
-        the number k of true answers in the r_i reports of answer i, (other + (truth − other) θ_i)^r_i = Σ_k C(r_i, k)
-        other^(r_i − k) ((truth − other) θ_i)^k. So the posterior is a mixture of the laws Dirichlet(prior + k).
+        The likelihood of r_i reports of answer i is (other + (truth − other) θ_i)^r_i. Its binomial expansion makes the
+        posterior a mixture of the laws Dirichlet(prior + k), where k_i is the exponent of θ_i.
         """
         check_given(release, (self.size,), draws, rng)
         reported = np.asarray(release, float)
         if np.any(reported < 0) or np.any(reported != np.rint(reported)) or reported.sum() != self.n:
             raise ValueError(f"release is {release!r}; it must be whole numbers that sum to n, {self.n}")
         prior, counts, (log_other, log_forced) = self.model.prior, np.arange(self.n + 1.0), self._logs
-        # The number of random reports is one more count, with which the counts sum to n.
+        # The first count is n − Σ k_i, so that all counts sum to n.
         factors = [-gammaln(prior.sum() + self.n - counts)]
         for alpha, number in zip(prior, reported, strict=True):
             rest = number - counts

@@ -64,12 +64,12 @@ class RedactedSum(metaclass=Checked):
         """Return the redacted sum (..., 1) of records (..., n).
 
         Raises:
-            ValueError: a value cannot be a record of the family. Such a value is not left out like one out of bounds.
+            ValueError: a value cannot be a record of the family.
         """
         return redacted_sum(self.family.statistic(self.family.check_records(data)), *self.ends)[..., None]
 
     def posterior(self, statistics) -> np.ndarray:
-        """Parameters of the family's conjugate posterior for its sufficient statistics."""
+        """Parameters of the family's conjugate posterior, given the family's sufficient statistics."""
         return self.family.posterior(statistics)
 
     def sample(self, parameters, rng):
@@ -79,10 +79,10 @@ class RedactedSum(metaclass=Checked):
 
 @dataclass(frozen=True)
 class RedactedLaplace(LaplaceMechanism):
-    """The redacted sum plus Lap(Δ/ε), Δ = max(|low|, |high|, high − low) (Bernstein and Sheldon 2018, section 3.3).
+    """The redacted sum plus Laplace noise of scale Δ/ε, where Δ = max(|low|, |high|, high − low) for bounds of t(x).
 
-    Here low and high are bounds of t(x). As a record can leave the interval, Δ = high − low would be too small for an
-    interval without 0.
+    A record outside the bounds adds 0 to the sum. So high − low alone would be too small for an interval without 0
+    (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a RedactedSum.
@@ -95,7 +95,7 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> Any:
-        """Sensitivity max(|low|, |high|, high − low) for bounds of t(x); an array (trials,) for several trials."""
+        """Sensitivity max(|low|, |high|, high − low) for bounds of t(x), as an array (trials,) for several trials."""
         delta = redacted_sensitivity(*self.model.ends)
         return delta if np.ndim(delta) else float(delta)
 

@@ -11,10 +11,10 @@ from privpost.models.conjugate.beta_bernoulli import BetaBernoulli, BetaPrior
 
 @dataclass(frozen=True)
 class BetaBits(BetaPrior, BoundedFamily):
-    """A record x is a row of `size` bits ~ Bernoulli(θ), θ ~ Beta(alpha, beta).
+    """A record is a row of `size` bits ~ Bernoulli(θ), with the prior θ ~ Beta(alpha, beta).
 
-    Statistics are (Σ x̄, n − Σ x̄) with x̄ a row's mean, parameters are (α, β). In minimal form a record adds
-    (size x̄, size) to the natural parameters.
+    Statistics are (Σ x̄, n − Σ x̄), where x̄ is the mean of a row, and parameters are (α, β). In minimal form a record
+    adds (size x̄, size) to the natural parameters.
 
     Raises:
         ValueError: alpha or beta not positive and finite, or a size that is no positive integer.
@@ -38,7 +38,7 @@ class BetaBits(BetaPrior, BoundedFamily):
         return np.tri(int(self.size) + 1, int(self.size), -1, dtype=np.int64)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σ x̄, n − Σ x̄) of data of shape (..., n, size); shape (..., 2).
+        """Sums (Σ x̄, n − Σ x̄) with the mean x̄ of each row, shape (..., 2), of data (..., n, size).
 
         Raises:
             ValueError: a value other than 0 and 1, or rows of another length.
@@ -50,20 +50,20 @@ class BetaBits(BetaPrior, BoundedFamily):
         return np.stack([ones, data.shape[-2] - ones], axis=-1)
 
     def update(self, statistics) -> np.ndarray:
-        """Total numbers of ones and zeros, (ones, zeros)."""
+        """Increments (ones, zeros) of (α, β): the total numbers of ones and zeros."""
         return self.size * statistics
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n, size)."""
+        """Draws of n records per θ, shape (..., n, size)."""
         theta = np.asarray(theta, float)
         return (rng.random((*theta.shape, n, int(self.size))) < theta[..., None, None]).astype(np.int64)
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """ones · ln θ + zeros · ln(1−θ), shape (...)."""
+        """Log-likelihood ones · ln θ + zeros · ln(1−θ), shape (...)."""
         return self.size * super().log_likelihood(theta, statistics)
 
     def sum_moments(self: Any, theta, n, size) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ)/size."""
+        """Mean (nθ, n(1−θ)) and covariance ± nθ(1−θ)/size of (Σ x̄, n − Σ x̄), where x̄ is the mean of a row."""
         mean, covariance = BetaBernoulli.sum_moments(self, theta, n, size)
         return mean, covariance / self.size
 

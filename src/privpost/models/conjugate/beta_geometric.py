@@ -9,15 +9,15 @@ from scipy.special import betaln
 from privpost.models.conjugate.beta_bernoulli import BetaPrior
 from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamily
 
-# Number of records, from 0 on, among which a predictive quantile is looked up.
+# A predictive quantile below this number is looked up in a table.
 _TABLE = 2.0**20
 
 
 @dataclass(frozen=True)
 class BetaGeometric(BetaPrior, UnivariateFamily):
-    """x is the number of failures before a success of probability θ, θ ~ Beta(alpha, beta).
+    """A record is the number of failures before a success of probability θ, with the prior θ ~ Beta(alpha, beta).
 
-    Statistics are (Σx, n), parameters (α, β). A record adds 1 to α and x to β.
+    Statistics are (Σx, n), and parameters are (α, β). A record x adds 1 to α and x to β.
 
     Raises:
         ValueError: alpha or beta not positive and finite.
@@ -34,20 +34,20 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
     record_support: ClassVar[tuple[float, float]] = (0.0, np.inf)
 
     def update(self, statistics) -> np.ndarray:
-        """(n, Σx): successes and failures."""
+        """Increments (n, Σx) of (α, β)."""
         return statistics[..., ::-1]
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n)."""
+        """Draws of n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.geometric(theta[..., None], (*theta.shape, n)) - 1
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """n ln θ + Σx ln(1 − θ), shape (...)."""
+        """Log-likelihood n ln θ + Σx ln(1 − θ), shape (...)."""
         return super().log_likelihood(theta, np.asarray(statistics, float)[..., ::-1])
 
     def cdf(self, x, theta) -> np.ndarray:
-        """1 − (1 − θ)^(x + 1) at integers, a step function."""
+        """Distribution function of a record, a step function that is 1 − (1 − θ)^(x + 1) at integers x ≥ 0."""
         return -np.expm1((np.floor(np.maximum(x, -1.0)) + 1) * np.log1p(-np.asarray(theta, float)))
 
     def quantile(self, probability, theta) -> np.ndarray:
@@ -56,17 +56,17 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return np.maximum(np.ceil(exact - 1 - 1e-9), 0.0) + 0.5
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """The smallest record x with 1 − B(α, β + x + 1)/B(α, β) ≥ probability, plus a half."""
+        """Quantile of a record under the prior predictive law, plus a half."""
         probability = np.asarray(probability, float)
         found = np.searchsorted(-self._above(np.arange(_TABLE)), probability - 1)
         return np.where(found < _TABLE, found, self._far(probability)) + 0.5
 
     def _above(self, record) -> np.ndarray:
-        """P(X > record) of the prior predictive law."""
+        """P(X > record) under the prior predictive law."""
         return np.exp(betaln(self.alpha, self.beta + record + 1) - betaln(self.alpha, self.beta))
 
     def _far(self, probability) -> np.ndarray:
-        """Quantiles beyond the table's end, by bisection of the logarithm; infinite at probability 1."""
+        """Predictive quantiles beyond the table's end, by bisection. They are infinite at probability 1."""
         low, high = np.full(probability.shape, _TABLE), np.full(probability.shape, 1e300)
         # 60 halvings of the logarithm reach its last digit.
         for _ in range(60):
@@ -82,15 +82,15 @@ class BetaGeometric(BetaPrior, UnivariateFamily):
         return mean, mean / theta
 
     def record_log_partition(self, eta):
-        """A(η) = −ln(1 − e^η)."""
+        """Log-partition A(η) = −ln(1 − e^η)."""
         return -np.log(-np.expm1(eta))
 
     def eta(self, theta) -> np.ndarray:
-        """η = ln(1 − θ)."""
+        """Natural parameter η = ln(1 − θ)."""
         return np.log1p(-np.asarray(theta, float))
 
     def theta_of(self, eta) -> np.ndarray:
-        """θ = 1 − e^η."""
+        """Parameter θ = 1 − e^η."""
         return -np.expm1(eta)
 
     def segment_moments(self, theta, low, high):

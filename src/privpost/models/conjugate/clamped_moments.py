@@ -1,4 +1,4 @@
-"""First two moments of normal records that are clamped to public bounds, and the expectations of these moments."""
+"""Bounded first two moments of normal records, which are clamped to public bounds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -15,13 +15,14 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 
 @dataclass(frozen=True)
 class ClampedMoments(metaclass=Checked):
-    """Normal records of unknown mean and variance, with statistics (Σr, Σr²), r = (x − centre)/half-width in [−1, 1].
+    """Normal records of unknown mean and variance, with statistics (Σr, Σr²) of clamped records r.
 
-    r is clamped, and u is r before clamping. A sum that omits records beyond the bounds (Bernstein and Sheldon 2018,
-    section 3.3) falls again as the variance grows, so two variances can explain one such sum. Σr² does not fall.
+    For a record x, let u = (x − centre)/half-width. Then r is u clamped to [−1, 1]. A sum that omits records beyond the
+    bounds (Bernstein and Sheldon 2018, section 3.3) falls again as the variance grows, so two variances can explain one
+    sum. In contrast, Σr² does not fall.
 
     Attributes:
-        family: the model, with its prior.
+        family: model of the records, with its prior.
         low, high: public bounds.
 
     Raises:
@@ -48,20 +49,19 @@ class ClampedMoments(metaclass=Checked):
 
     @property
     def centre(self) -> float:
-        """Middle of the interval."""
+        """Middle between the public bounds."""
         return (self.low + self.high) / 2
 
     @property
     def half_width(self) -> float:
-        """Half the interval's length."""
+        """Half the distance between the public bounds."""
         return (self.high - self.low) / 2
 
     @property
     def records(self) -> np.ndarray:
         """Records with r = −1, −½, 0, ½ and 1, and a record beyond the bounds.
 
-        |Δr| + |Δr²| is the larger of the changes of r + r² and r − r². Both have the range 9/4, which is the L1
-        sensitivity. The bound of Bernstein and Sheldon (2018, section 3.3), a sum over coordinates, is 3.
+        These records attain the L1 sensitivity 9/4 of the statistics, which is the range of r + r² and of r − r².
         """
         return np.append(self.centre + self.half_width * np.linspace(-1, 1, 5), self.high + 1.0)
 
@@ -71,7 +71,7 @@ class ClampedMoments(metaclass=Checked):
         return self.family.prior
 
     def clamped(self, data) -> np.ndarray:
-        """Return r of each record, in the records' shape.
+        """Return the clamped value r of each record, in the shape of the data.
 
         Raises:
             ValueError: a record that is not finite.
@@ -79,12 +79,12 @@ class ClampedMoments(metaclass=Checked):
         return np.clip((check_records(data) - self.centre) / self.half_width, -1.0, 1.0)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σr, Σr²) of records (..., n); shape (..., 2); errors as for `clamped`."""
+        """Statistics (Σr, Σr²), shape (..., 2), of records (..., n)."""
         r = self.clamped(data)
         return np.stack([r.sum(axis=-1), np.square(r).sum(axis=-1)], axis=-1)
 
     def sums(self, statistics, n: int) -> np.ndarray:
-        """The family's statistics (..., 3) of n unclamped records with the given (Σu, Σu²)."""
+        """The family's statistics (..., 3) of n unclamped records, from (Σu, Σu²) with u = (x − centre)/half-width."""
         first, second = np.moveaxis(np.asarray(statistics, float), -1, 0)
         centre, width = self.centre, self.half_width
         square = n * centre**2 + 2 * centre * width * first + width**2 * second
@@ -95,19 +95,19 @@ class ClampedMoments(metaclass=Checked):
         return self.family.sample(parameters, rng, size)
 
     def project(self, release, n: int) -> np.ndarray:
-        """Change a release (..., 2) to moments that n numbers in [−1, 1] can have: Σr² in [0, n], |Σr| ≤ √(n Σr²)."""
+        """Clip a release (..., 2) to moments of n numbers in [−1, 1]: 0 ≤ Σr² ≤ n and |Σr| ≤ √(n Σr²)."""
         first, second = np.moveaxis(np.asarray(release, float), -1, 0)
         second = np.clip(second, 0.0, n)
         limit = np.sqrt(n * second)
         return np.stack([np.clip(first, -limit, limit), second], axis=-1)
 
     def in_units(self, theta) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and variance of u, given θ = (μ, σ²) (..., 2)."""
+        """Mean and variance of u = (x − centre)/half-width for a record x, given θ = (μ, σ²) (..., 2)."""
         mean, variance = np.moveaxis(np.asarray(theta, float), -1, 0)
         return (mean - self.centre) / self.half_width, variance / self.half_width**2
 
     def sum_moments(self, theta, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (4, ...) and covariance (4, 4, ...) of (Σr, Σr², Σu, Σu²) of n records, given θ (..., 2)."""
+        """Mean (4, ...) and covariance (4, 4, ...) of (Σr, Σr², Σu, Σu²) for n records, given θ (..., 2)."""
         mean, variance = self.in_units(theta)
         inside, above, below = (moments_within(mean, variance, *ends) for ends in INTERVALS)
         # E r^k, E u^i r^j and E u^k.
@@ -126,9 +126,9 @@ class ClampedMoments(metaclass=Checked):
 def moments_within(mean, variance, low: float, high: float) -> np.ndarray:
     """Return E[x^k 1(low ≤ x ≤ high)] for k = 0 to 4 and x ~ N(mean, variance), shape (5, ...).
 
-    Integration by parts on [l, h], with the density f, gives
-    M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1) f(h) + l^(k−1) f(l)). If the standard deviation is much
-    larger than the interval, digits are lost: on [−1, 1] the error is about variance² times the rounding error.
+    Integration by parts on [l, h], with the density f, gives M_k = mean M_(k−1) + variance ((k−1) M_(k−2) − h^(k−1)
+    f(h) + l^(k−1) f(l)). If the standard deviation is much larger than the interval, digits are lost. On [−1, 1] the
+    error is about variance² times the rounding error.
     """
     mean, variance = np.asarray(mean, float), np.asarray(variance, float)
     sd = np.sqrt(variance)

@@ -13,9 +13,8 @@ from privpost.models.base import BoundedFamily, counts, is_number
 class DirichletCategorical(BoundedFamily):
     """A record is x ~ Categorical(θ), with the prior θ ~ Dirichlet(concentration).
 
-    Statistics are the counts of d categories, parameters the d concentrations α_i. In minimal form the natural
-    parameters are η = (α_1, …, α_{d−1}, Σα). A record adds the indicators of the first d − 1 categories, and 1, as for
-    the beta prior.
+    Statistics are the counts of d categories, and parameters are the d concentrations α_i. In minimal form the natural
+    parameters are η = (α_1, …, α_{d−1}, Σα). A record adds the indicators of the first d − 1 categories, and 1.
 
     Raises:
         ValueError: fewer than two categories, or a concentration not positive and finite.
@@ -40,17 +39,17 @@ class DirichletCategorical(BoundedFamily):
 
     @property
     def records(self) -> np.ndarray:
-        """The alphabet {0, …, d−1}."""
+        """The possible records 0, …, d−1."""
         return np.arange(len(self.concentration))
 
     @property
     def extreme_records(self):
-        """At most three records, among them the last, whose statistics differ most, as all pairs could be many."""
+        """At most three records whose statistics differ most, including the last record."""
         return np.unique([0, 1, len(self.concentration) - 1])
 
     @property
     def prior(self) -> np.ndarray:
-        """α of the prior, shape (d,)."""
+        """Concentrations α of the prior, shape (d,)."""
         return np.array(self.concentration)
 
     @property
@@ -64,7 +63,7 @@ class DirichletCategorical(BoundedFamily):
         return tuple(f"P({place})" for place in range(len(self.concentration)))
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Counts of the d categories in data of shape (..., n); shape (..., d).
+        """Counts (..., d) of the categories in data (..., n).
 
         Raises:
             ValueError: a record other than 0, …, d−1.
@@ -75,12 +74,12 @@ class DirichletCategorical(BoundedFamily):
         return counts(data.astype(np.int64), len(self.concentration))
 
     def natural_parameters(self, parameters) -> np.ndarray:
-        """η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""
+        """Natural parameters η = (α_1, …, α_{d−1}, Σα), shape (..., d)."""
         parameters = np.asarray(parameters, float)
         return np.concatenate([parameters[..., :-1], parameters.sum(axis=-1, keepdims=True)], axis=-1)
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) = Σ ln Γ(α_i) − ln Γ(Σα), shape (...)."""
+        """Log-partition C(η) = Σ ln Γ(α_i) − ln Γ(Σα), shape (...)."""
         natural = np.asarray(natural, float)
         last = natural[..., -1:] - natural[..., :-1].sum(axis=-1, keepdims=True)
         parameters = np.concatenate([natural[..., :-1], last], axis=-1)
@@ -89,7 +88,7 @@ class DirichletCategorical(BoundedFamily):
         return np.where(none, np.inf, gammaln(safe).sum(axis=-1) - gammaln(safe.sum(axis=-1)))
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draws θ as normalised gamma variates, shape ([size,] ..., d)."""
+        """Draws of θ, shape ([size,] ..., d)."""
         parameters = np.asarray(parameters, float)
         shape = parameters.shape if size is None else (size, *parameters.shape)
         if min(self.concentration) >= 0.5:
@@ -102,24 +101,24 @@ class DirichletCategorical(BoundedFamily):
         return gammas / gammas.sum(axis=-1, keepdims=True)
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n categories per θ, shape (..., n)."""
+        """Draws of n categories per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         # The last cumulative sum is left out, because rounding can leave it below 1.
         inner = np.cumsum(theta, axis=-1)[..., None, :-1]
         return (rng.random((*theta.shape[:-1], n, 1)) >= inner).sum(axis=-1)
 
     def mean(self, parameters) -> np.ndarray:
-        """α / Σα, shape (..., d)."""
+        """Mean α / Σα of θ, shape (..., d)."""
         parameters = np.asarray(parameters, float)
         return parameters / parameters.sum(axis=-1, keepdims=True)
 
     def variance(self, parameters) -> np.ndarray:
-        """μ_i (1 − μ_i) / (Σα + 1) with μ the mean, shape (..., d)."""
+        """Variances μ_i (1 − μ_i) / (Σα + 1) of θ with mean μ, shape (..., d)."""
         mean = self.mean(parameters)
         return mean * (1 - mean) / (np.sum(parameters, axis=-1, keepdims=True) + 1)
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """Log-density of the Dirichlet law at θ (with respect to θ_1, …, θ_{d−1}); −inf off the simplex."""
+        """Log-density of the Dirichlet law at θ, with respect to θ_1, …, θ_{d−1}. It is −inf off the simplex."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         outside = np.any(theta < 0, axis=-1) | (np.abs(theta.sum(axis=-1) - 1) > 1e-9)
         safe = np.where(outside[..., None], 0.5, theta)
@@ -127,7 +126,7 @@ class DirichletCategorical(BoundedFamily):
         return np.where(outside, -np.inf, xlogy(parameters - 1, safe).sum(axis=-1) - log_normaliser)
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Σ counts_i · ln θ_i, shape (...)."""
+        """Log-likelihood Σ counts_i · ln θ_i, shape (...)."""
         return xlogy(np.asarray(statistics, float), np.asarray(theta, float)).sum(axis=-1)
 
     def sum_moments(self, theta, n, size) -> tuple[np.ndarray, np.ndarray]:

@@ -33,25 +33,25 @@ class GammaExponential(GammaPrior):
         return statistics[..., ::-1]
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n)."""
+        """Draws of n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.standard_exponential((*theta.shape, n)) / theta[..., None]
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """n ln θ − θ Σx, shape (...)."""
+        """Log-likelihood n ln θ − θ Σx, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 1], theta) - theta * statistics[..., 0]
 
     def cdf(self, x, theta) -> np.ndarray:
-        """1 − exp(−θx), and 0 below 0."""
+        """Distribution function 1 − exp(−θx) of a record, and 0 for x < 0."""
         return -np.expm1(-np.asarray(theta, float) * np.maximum(x, 0.0))
 
     def quantile(self, probability, theta) -> np.ndarray:
-        """−ln(1 − probability) / θ."""
+        """Quantile −ln(1 − probability) / θ of a record."""
         return -np.log1p(-np.asarray(probability, float)) / theta
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile rate ((1 − probability)^(−1/shape) − 1) of the prior predictive law, a Lomax distribution."""
+        """Quantile of a record under the prior predictive law, a Lomax distribution."""
         return self.rate * np.expm1(-np.log1p(-np.asarray(probability, float)) / self.shape)
 
     def record_moments(self, theta):
@@ -60,22 +60,22 @@ class GammaExponential(GammaPrior):
         return mean, mean**2
 
     def record_log_partition(self, eta):
-        """A(η) = −ln(−η)."""
+        """Log-partition A(η) = −ln(−η)."""
         return -np.log(-np.asarray(eta, float))
 
     def eta(self, theta) -> np.ndarray:
-        """η = −θ."""
+        """Natural parameter η = −θ."""
         return -np.asarray(theta, float)
 
     def theta_of(self, eta) -> np.ndarray:
-        """θ = −η."""
+        """Parameter θ = −η."""
         return -np.asarray(eta, float)
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high] in closed form; all entries of `high` are finite, or all are infinite.
+        """Moments of a record in [low, high] in closed form. Entries of `high` must be all finite or all infinite.
 
-        With L = high − low and z = θL the mean is low + L (1/z − 1/(e^z − 1)) and the variance is
-        L² (1/z² − e^z/(e^z − 1)²): lemma 1 of Bernstein and Sheldon (2018) for F = 1 − exp(−θx).
+        With L = high − low and z = θL, the mean is low + L (1/z − 1/(e^z − 1)) and the variance is L²
+        (1/z² − e^z/(e^z − 1)²) (Bernstein and Sheldon 2018, lemma 1).
         """
         theta = np.asarray(theta, float)
         # An interval that starts at 0 is the paper's lower segment, which every sweep needs.
@@ -108,14 +108,15 @@ class GammaExponential(GammaPrior):
 
 
 def _in_closed_form(z, inside):
-    """Return 1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², using inside = 1 − e^(−z) so that no term overflows."""
+    """Return 1/z − 1/(e^z − 1) and 1/z² − e^z/(e^z − 1)², given inside = 1 − e^(−z)."""
+    # With `inside`, no term overflows.
     ratio = (1 - inside) / inside
     inverse = 1 / z
     return inverse - ratio, inverse * inverse - ratio / inside
 
 
 def _by_series(z):
-    """Return the values of `_in_closed_form` for z < 0.3, to 1e-12, by Bernoulli's series and minus its derivative."""
+    """Return the values of `_in_closed_form` for z < 0.3, by power series that are accurate to 1e-12."""
     square = z * z
     mean = 0.5 - z / 12 * (1 - square / 60 * (1 - square / 42 * (1 - square / 40)))
     variance = 1 / 12 - square / 240 * (1 - square * (5 / 126) * (1 - square * (7 / 200) * (1 - square * (20 / 616))))

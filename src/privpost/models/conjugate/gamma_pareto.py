@@ -13,11 +13,11 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 class GammaPareto(GammaExponential):
     """A record is x ~ Pareto(shape θ) on [scale, ∞), with the prior θ ~ Gamma(shape, rate).
 
-    Statistics are (Σ ln(x/scale), n). As t(x) = ln(x/scale) ~ Exp(rate θ), everything that depends on t alone is the
-    same as for exponential records.
+    Statistics are (Σ ln(x/scale), n). The logarithm ln(x/scale) is exponential with rate θ, as a record of
+    `GammaExponential`.
 
     Attributes:
-        scale: smallest record, > 0; public.
+        scale: public smallest record, > 0.
 
     Raises:
         ValueError: a field that is not positive and finite.
@@ -38,28 +38,28 @@ class GammaPareto(GammaExponential):
 
     @property
     def record_support(self):
-        """[scale, ∞)."""
+        """Ends of the interval [scale, ∞) of possible records."""
         return (self.scale, np.inf)
 
     def statistic(self, x) -> np.ndarray:
-        """ln(x/scale), −inf at 0 and below."""
+        """Statistic ln(x/scale) of a record x, which is −inf for x ≤ 0."""
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(x, 0.0) / self.scale)
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n)."""
+        """Draws of n records per θ, shape (..., n)."""
         return self.scale * np.exp(super().sample_data(theta, n, rng))
 
     def cdf(self, x, theta) -> np.ndarray:
-        """1 − (x/scale)^(−θ), and 0 below scale."""
+        """Distribution function 1 − (x/scale)^(−θ) of a record, and 0 for x < scale."""
         return super().cdf(self.statistic(x), theta)
 
     def quantile(self, probability, theta) -> np.ndarray:
-        """scale (1 − probability)^(−1/θ)."""
+        """Quantile scale (1 − probability)^(−1/θ) of a record."""
         return self.scale * np.exp(super().quantile(probability, theta))
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of a record under the prior predictive law: scale times the exponential of a Lomax quantile."""
+        """Quantile of a record under the prior predictive law."""
         return self.scale * np.exp(super().predictive_quantile(probability))
 
     def segment_moments(self, theta, low, high):

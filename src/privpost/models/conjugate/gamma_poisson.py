@@ -13,8 +13,7 @@ from privpost.models.conjugate.univariate import GammaPrior, SegmentMoments
 class GammaPoisson(GammaPrior):
     """A record is x ~ Poisson(θ), with the prior θ ~ Gamma(shape, rate).
 
-    Statistics are (Σx, n). A record adds (x, 1) to the parameters (shape, rate). Likelihoods omit the base measure
-    1/x!, which the sum of the records does not determine.
+    Statistics are (Σx, n). A record adds (x, 1) to the parameters (shape, rate). Likelihoods omit the factor 1/x!.
 
     Raises:
         ValueError: shape or rate not positive and finite.
@@ -27,17 +26,17 @@ class GammaPoisson(GammaPrior):
     lattice: ClassVar[bool] = True
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n)."""
+        """Draws of n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return rng.poisson(theta[..., None], (*theta.shape, n))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Σx ln θ − n θ, shape (...)."""
+        """Log-likelihood Σx ln θ − n θ, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return xlogy(statistics[..., 0], theta) - statistics[..., 1] * theta
 
     def cdf(self, x, theta) -> np.ndarray:
-        """P(X ≤ x), a step function."""
+        """Distribution function P(X ≤ x) of a record, a step function."""
         return np.where(np.asarray(x) < 0, 0.0, pdtr(np.floor(np.maximum(x, 0.0)), theta))
 
     def quantile(self, probability, theta) -> np.ndarray:
@@ -50,27 +49,26 @@ class GammaPoisson(GammaPrior):
         return _half_above(quantile, probability)
 
     def record_moments(self, theta):
-        """Both mean and variance are θ."""
+        """Mean and variance of a record, which are both θ."""
         theta = np.asarray(theta, float)
         return theta, theta
 
     def record_log_partition(self, eta):
-        """A(η) = e^η."""
+        """Log-partition A(η) = e^η."""
         return np.exp(eta)
 
     def eta(self, theta) -> np.ndarray:
-        """η = ln θ."""
+        """Natural parameter η = ln θ."""
         return np.log(theta)
 
     def theta_of(self, eta) -> np.ndarray:
-        """θ = e^η."""
+        """Parameter θ = e^η."""
         return np.exp(eta)
 
     def segment_moments(self, theta, low, high):
         """Moments of a record in [low, high] in closed form.
 
-        Let S_k = P(low − k ≤ X ≤ high − k). As x p(x; θ) = θ p(x − 1; θ), the mean of X is θ S₁/S₀ and the mean of
-        X(X − 1) is θ² S₂/S₀.
+        With S_k = P(low − k ≤ X ≤ high − k), the mean of X is θ S₁/S₀ and the mean of X(X − 1) is θ² S₂/S₀.
         """
         theta = np.asarray(theta, float)
         low, high = np.ceil(low), np.floor(high)
@@ -86,9 +84,7 @@ class GammaPoisson(GammaPrior):
 
 
 def _half_above(quantile, probability) -> np.ndarray:
-    """Return the smallest count at or above a continuous quantile, plus a half; 0.5 at probability 0, infinity at 1.
-
-    SciPy's inverse distribution functions have no value at these two probabilities.
-    """
+    """Return the smallest count at or above a continuous quantile, plus a half."""
+    # SciPy's inverse distribution functions have no value at the probabilities 0 and 1.
     count = np.ceil(np.maximum(quantile - 1e-9, 0.0)) + 0.5
     return np.where(np.equal(probability, 0), 0.5, np.where(np.equal(probability, 1), np.inf, count))

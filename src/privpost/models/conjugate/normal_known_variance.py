@@ -12,10 +12,10 @@ from privpost.models.conjugate.univariate import SegmentMoments, UnivariateFamil
 
 @dataclass(frozen=True)
 class NormalKnownVariance(UnivariateFamily):
-    """A record is x ~ N(θ, record_variance), with the prior θ ~ N(prior_mean, prior_variance); statistics are (Σx, n).
+    """A record is x ~ N(θ, record_variance), with the prior θ ~ N(prior_mean, prior_variance).
 
-    The prior family has the natural parameters (h, p) = (mean/variance, 1/variance), to which a record adds
-    (x, 1)/record_variance. The log-partition is C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
+    Statistics are (Σx, n). The prior family has the natural parameters (h, p) = (mean/variance, 1/variance), to which a
+    record adds (x, 1)/record_variance. The log-partition is C(h, p) = h²/(2p) − ½ ln p + ½ ln 2π.
 
     Raises:
         ValueError: a variance not positive and finite, or an infinite mean.
@@ -40,7 +40,7 @@ class NormalKnownVariance(UnivariateFamily):
 
     @property
     def prior(self) -> np.ndarray:
-        """(mean/variance, 1/variance) of the prior."""
+        """Natural parameters (mean/variance, 1/variance) of the prior."""
         return np.array([self.prior_mean, 1.0]) / self.prior_variance
 
     def update(self, statistics) -> np.ndarray:
@@ -48,30 +48,30 @@ class NormalKnownVariance(UnivariateFamily):
         return statistics / self.record_variance
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) = h²/(2p) − ½ ln p + ½ ln 2π, shape (...)."""
+        """Log-partition C(η) = h²/(2p) − ½ ln p + ½ ln 2π for η = (h, p), shape (...)."""
         natural = np.asarray(natural, float)
         h, p = natural[..., 0], natural[..., 1]
         safe = np.where(p <= 0, 1.0, p)
         return np.where(p <= 0, np.inf, h**2 / (2 * safe) - np.log(safe) / 2 + np.log(2 * np.pi) / 2)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draws θ, shape ([size,] ...)."""
+        """Draws of θ, shape ([size,] ...)."""
         mean, variance = self.mean(parameters), self.variance(parameters)
         shape = mean.shape if size is None else (size, *mean.shape)
         return mean + np.sqrt(variance) * rng.standard_normal(shape)
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, shape (..., n)."""
+        """Draws of n records per θ, shape (..., n)."""
         theta = np.asarray(theta, float)
         return theta[..., None] + np.sqrt(self.record_variance) * rng.standard_normal((*theta.shape, n))
 
     def mean(self, parameters) -> np.ndarray:
-        """Mean h/p."""
+        """Mean h/p of θ under the natural parameters (h, p)."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
     def variance(self, parameters) -> np.ndarray:
-        """Variance 1/p."""
+        """Variance 1/p of θ under the natural parameters (h, p)."""
         return 1 / np.asarray(parameters, float)[..., 1]
 
     def log_density(self, theta, parameters) -> np.ndarray:
@@ -82,24 +82,24 @@ class NormalKnownVariance(UnivariateFamily):
         )
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """(θ Σx − nθ²/2) / record_variance, shape (...)."""
+        """Log-likelihood (θ Σx − nθ²/2) / record_variance without constants, shape (...)."""
         theta, statistics = np.asarray(theta, float), np.asarray(statistics, float)
         return (theta * statistics[..., 0] - statistics[..., 1] * theta**2 / 2) / self.record_variance
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """P(Θ ≤ θ), which is Φ of the standardised θ."""
+        """P(Θ ≤ θ), a normal distribution function."""
         return ndtr((theta - self.mean(parameters)) / np.sqrt(self.variance(parameters)))
 
     def cdf(self, x, theta) -> np.ndarray:
-        """Φ((x − θ)/sd)."""
+        """Distribution function Φ((x − θ)/sd) of a record, where sd² is the records' variance."""
         return ndtr((x - np.asarray(theta, float)) / np.sqrt(self.record_variance))
 
     def quantile(self, probability, theta) -> np.ndarray:
-        """θ + sd Φ⁻¹(probability)."""
+        """Quantile θ + sd Φ⁻¹(probability) of a record, where sd² is the records' variance."""
         return theta + np.sqrt(self.record_variance) * ndtri(probability)
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of N(prior_mean, prior_variance + record_variance)."""
+        """Quantile of a record under the prior predictive law N(prior_mean, prior_variance + record_variance)."""
         return self.prior_mean + np.sqrt(self.prior_variance + self.record_variance) * ndtri(probability)
 
     def record_moments(self, theta):
@@ -108,21 +108,21 @@ class NormalKnownVariance(UnivariateFamily):
         return theta, np.full_like(theta, self.record_variance)
 
     def record_log_partition(self, eta):
-        """A(η) = record_variance η²/2."""
+        """Log-partition A(η) = record_variance η²/2."""
         return self.record_variance * np.asarray(eta, float) ** 2 / 2
 
     def eta(self, theta) -> np.ndarray:
-        """η = θ / record_variance."""
+        """Natural parameter η = θ / record_variance."""
         return np.asarray(theta, float) / self.record_variance
 
     def theta_of(self, eta) -> np.ndarray:
-        """θ = record_variance η."""
+        """Parameter θ = record_variance η."""
         return np.asarray(eta, float) * self.record_variance
 
     def segment_moments(self, theta, low, high):
-        """Moments of a record in [low, high], the moments of a truncated normal distribution.
+        """Moments of a record in [low, high], which follows a truncated normal distribution.
 
-        With α, β the standardised ends, q = Φ(β) − Φ(α) and d = (φ(α) − φ(β))/q, the mean is θ + sd d and the
+        Let α and β be the standardised ends, q = Φ(β) − Φ(α) and d = (φ(α) − φ(β))/q. The mean is θ + sd d, and the
         variance is sd² (1 + (αφ(α) − βφ(β))/q − d²).
         """
         sd = np.sqrt(self.record_variance)
@@ -148,5 +148,5 @@ def _density(z):
 
 
 def _bounded(z):
-    """Return z with infinite values made finite. Moments do not change, because the density is 0 at such values."""
+    """Return z, clipped so that infinite values become finite."""
     return np.clip(z, -1e9, 1e9)

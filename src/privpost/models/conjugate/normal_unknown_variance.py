@@ -11,20 +11,17 @@ from privpost.models.base import ConjugateModel, check_positive, check_records
 
 @dataclass(frozen=True)
 class NormalUnknownVariance(ConjugateModel):
-    """x ~ N(μ, σ²), μ | σ² ~ N(prior_mean, σ²/strength), σ² ~ InverseGamma(shape, rate); θ = (μ, σ²).
+    """Normal records of unknown mean and variance θ = (μ, σ²), with a normal-inverse-gamma prior.
 
-    Statistics are (Σx, Σx², n). The prior family has the natural parameters (k m, 2 rate + k m², k) with mean m and
-    strength k, to which statistics are added. Prior and posterior have the same shape − k/2. The log-partition
-    is C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
+    The prior is μ | σ² ~ N(prior_mean, σ²/strength) and σ² ~ InverseGamma(shape, rate). The prior family has the
+    natural parameters (k m, 2 rate + k m², k) with mean m and strength k. The statistics (Σx, Σx², n) are added to
+    these parameters. Prior and posterior have the same shape − k/2. The log-partition is C = ln Γ(shape) − shape ln
+    rate − ½ ln k + ½ ln 2π.
 
     Attributes:
-        prior_mean: finite.
+        prior_mean: prior mean of μ, finite.
         strength: > 0, the number of records that the prior of the mean is worth.
-        shape: > 0.
-        rate: > 0.
-
-    Raises:
-        ValueError: a setting outside its range.
+        shape, rate: parameters > 0 of the prior of σ².
 
     >>> NormalUnknownVariance().posterior([4.0, 6.0, 3.0])
     array([ 4., 10.,  4.])
@@ -51,17 +48,17 @@ class NormalUnknownVariance(ConjugateModel):
 
     @property
     def records(self) -> np.ndarray:
-        """Some example records, as an unbounded family has no largest distance between records."""
+        """Some example records."""
         return np.array([-1.0, 0.0, 1.5])
 
     @property
     def prior(self) -> np.ndarray:
-        """(k m, 2 rate + k m², k) of the prior."""
+        """Natural parameters (k m, 2 rate + k m², k) of the prior with mean m and strength k."""
         first = self.strength * self.prior_mean
         return np.array([first, 2 * self.rate + first * self.prior_mean, self.strength])
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σx, Σx², n) of data (..., n); shape (..., 3).
+        """Statistics (Σx, Σx², n), shape (..., 3), of data (..., n).
 
         Raises:
             ValueError: a record that is not finite.
@@ -71,7 +68,7 @@ class NormalUnknownVariance(ConjugateModel):
         return np.stack([total, np.square(data).sum(axis=-1), np.full_like(total, data.shape[-1])], axis=-1)
 
     def standard(self, parameters) -> tuple[np.ndarray, ...]:
-        """Mean m, strength k, shape and rate, each of shape (...), from natural parameters (..., 3)."""
+        """Mean m, strength k, shape and rate, each of shape (...), given natural parameters (..., 3)."""
         first, second, strength = np.moveaxis(np.asarray(parameters, float), -1, 0)
         mean = first / strength
         return mean, strength, self.shape + (strength - self.strength) / 2, (second - first * mean) / 2
@@ -87,32 +84,32 @@ class NormalUnknownVariance(ConjugateModel):
         return np.where(none, np.inf, value)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draws (μ, σ²), shape ([size,] ..., 2)."""
+        """Draws of (μ, σ²), shape ([size,] ..., 2)."""
         mean, strength, shape, rate = self.standard(parameters)
         lead = mean.shape if size is None else (size, *mean.shape)
         variance = rate / rng.standard_gamma(shape, lead)
         return np.stack([mean + np.sqrt(variance / strength) * rng.standard_normal(lead), variance], axis=-1)
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ (..., 2), shape (..., n)."""
+        """Draws of n records per θ (..., 2), shape (..., n)."""
         theta = np.asarray(theta, float)
         noise = rng.standard_normal((*theta.shape[:-1], n))
         return theta[..., :1] + np.sqrt(theta[..., 1:]) * noise
 
     def mean(self, parameters) -> np.ndarray:
-        """Mean m of μ, and mean rate/(shape − 1) of σ², which is infinite for shape ≤ 1."""
+        """Means of μ and σ², shape (..., 2). The mean of σ² is infinite for shape ≤ 1."""
         mean, _, shape, rate = self.standard(parameters)
         return np.stack([mean, np.where(shape > 1, rate / np.where(shape > 1, shape - 1, 1.0), np.inf)], axis=-1)
 
     def variance(self, parameters) -> np.ndarray:
-        """Variance E[σ²]/k of μ, and variance E[σ²]²/(shape − 2) of σ², which is infinite for shape ≤ 2."""
+        """Variances of μ and σ², shape (..., 2). The variance of σ² is infinite for shape ≤ 2."""
         _, strength, shape, _ = self.standard(parameters)
         expected = self.mean(parameters)[..., 1]
         second = np.where(shape > 2, expected**2 / np.where(shape > 2, shape - 2, 1.0), np.inf)
         return np.stack([expected / strength, second], axis=-1)
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """Log-density at θ (..., 2) in μ and σ²; −inf at σ² ≤ 0."""
+        """Log-density of the prior family at θ (..., 2), which is (μ, σ²). It is −inf for σ² ≤ 0."""
         theta = np.asarray(theta, float)
         mean, strength, shape, rate = self.standard(parameters)
         outside = theta[..., 1] <= 0
@@ -122,13 +119,13 @@ class NormalUnknownVariance(ConjugateModel):
         return np.where(outside, -np.inf, log_kernel - self.log_partition(parameters))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """−(Σx² − 2μΣx + nμ²)/(2σ²) − (n/2) ln σ², constants left out, shape (...)."""
+        """Log-likelihood −(Σx² − 2μΣx + nμ²)/(2σ²) − (n/2) ln σ² without constants, shape (...)."""
         (mean, variance), statistics = np.moveaxis(np.asarray(theta, float), -1, 0), np.asarray(statistics, float)
         total, square, n = np.moveaxis(statistics, -1, 0)
         return -(square - 2 * mean * total + n * mean**2) / (2 * variance) - n / 2 * np.log(variance)
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of a record under the prior predictive law, a Student t law with 2·shape degrees of freedom."""
+        """Quantile of a record under the prior predictive law, a scaled Student t law."""
         scale = np.sqrt(self.rate / self.shape * (1 + 1 / self.strength))
         return self.prior_mean + scale * _student_quantile(2 * self.shape, np.asarray(probability, float))
 
@@ -139,9 +136,10 @@ class NormalUnknownVariance(ConjugateModel):
 
 
 def _student_quantile(degrees: float, probability) -> np.ndarray:
-    """Return Student's quantile; in the far tails, where `stdtrit` fails, by the incomplete beta function."""
+    """Return the quantile of Student's t law."""
     tail = np.minimum(probability, 1 - probability)
-    # t² = degrees (1 − b)/b for the beta variate b, whose distribution function starts as b^a / (a B(a, ½)).
+    # `stdtrit` fails in the far tails. There t² = degrees (1 − b)/b for a beta variate b, whose distribution function
+    # starts as b^a / (a B(a, ½)).
     a = degrees / 2
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         place = betaincinv(a, 0.5, 2 * tail)

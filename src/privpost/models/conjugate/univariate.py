@@ -23,11 +23,11 @@ class SegmentMoments(NamedTuple):
 
 
 class UnivariateFamily(ConjugateModel):
-    """Records x with density h(x) exp(η(θ) t(x) − A(η)), t increasing, for a scalar θ; statistics (Σ t(x), n).
+    """Base of families of records x with density h(x) exp(η(θ) t(x) − A(η)), for an increasing t and a scalar θ.
 
-    A family must define its distribution function, its log-partition with the map between θ and η, and its conjugate
-    prior. `segment_moments` then follows by differentiation; families with closed forms override this method. Quantiles
-    of integer records lie between integers, so an interval between two quantiles never ends on a record.
+    Statistics are (Σ t(x), n). A subclass defines the distribution function, the log-partition, the map between θ and
+    η, and the conjugate prior. Quantiles of integer records lie between integers, so an interval between two quantiles
+    never ends on a record.
 
     Class attributes:
         family: name of the family in the tables.
@@ -44,16 +44,16 @@ class UnivariateFamily(ConjugateModel):
     @property
     @abstractmethod
     def record_support(self) -> tuple[float, float]:
-        """Smallest and largest possible record; infinite on an unbounded side."""
+        """Smallest and largest possible record, which are infinite on an unbounded side."""
 
     @property
     def records(self) -> np.ndarray:
-        """Some example records, as an unbounded family has no largest distance between records."""
+        """Some example records."""
         low, high = self.record_support
         return np.clip(np.array([0, 1, 3]) if self.lattice else np.array([0.0, 0.5, 2.0]) + max(low, 0.0), low, high)
 
     def statistic(self, x) -> np.ndarray:
-        """t(x), increasing in x; by default x itself."""
+        """Statistic t(x) of a record, which increases in x. By default, it is x itself."""
         return np.asarray(x, float)
 
     @property
@@ -71,26 +71,22 @@ class UnivariateFamily(ConjugateModel):
         return check_records(data, self.record_support, self.lattice)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """(Σ t(x), n) of data of shape (..., n); shape (..., 2).
-
-        Raises:
-            ValueError: as `check_records`.
-        """
+        """Statistics (Σ t(x), n), shape (..., 2), of data (..., n)."""
         data = self.check_records(data)
         total = self.statistic(data).sum(axis=-1)
         return np.stack([total, np.full_like(total, data.shape[-1])], axis=-1)
 
     @abstractmethod
     def cdf(self, x, theta) -> np.ndarray:
-        """Distribution function of a record, broadcast shape of x and θ."""
+        """Distribution function of a record at x, broadcast over x and θ."""
 
     @abstractmethod
     def quantile(self, probability, theta) -> np.ndarray:
-        """Inverse of `cdf` in x, broadcast shape."""
+        """Quantile of a record, the inverse of `cdf` in x."""
 
     @abstractmethod
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile of one record under the prior predictive distribution."""
+        """Quantile of a record under the prior predictive law."""
 
     @abstractmethod
     def record_moments(self, theta) -> tuple[np.ndarray, np.ndarray]:
@@ -106,20 +102,18 @@ class UnivariateFamily(ConjugateModel):
 
     @abstractmethod
     def theta_of(self, eta) -> np.ndarray:
-        """θ with the given natural parameter."""
+        """Parameter θ with the given natural parameter."""
 
     @abstractmethod
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
         """P(Θ ≤ θ) under the prior family with parameters (..., k)."""
 
     def segment_moments(self, theta, low, high) -> SegmentMoments:
-        """Moments of t(x) of a record in [low, high], from derivatives of Â(η) = A(η) + ln(F(high; η) − F(low; η)).
+        """Probability that a record is in [low, high], and mean and variance of t(x) for these records.
 
-        The mean is Â' and the variance Â'' (Bernstein and Sheldon 2018, lemma 1). Central differences give both with a
-        relative error of about 1e-7.
-
-        Args:
-            theta: shape (...); low and high broadcast against it and may be infinite.
+        The mean and the variance are the first two derivatives of A(η) + ln(F(high; η) − F(low; η)), where F is `cdf`
+        (Bernstein and Sheldon 2018, lemma 1). Central differences give both with a relative error of about 1e-7. The
+        ends broadcast against θ and may be infinite.
         """
         theta = np.asarray(theta, float)
         low = np.ceil(low) - 1 if self.lattice else low
@@ -139,7 +133,7 @@ class UnivariateFamily(ConjugateModel):
 
 @dataclass(frozen=True)
 class GammaPrior(UnivariateFamily):
-    """A family whose prior is θ ~ Gamma(shape, rate).
+    """Base of families with the prior θ ~ Gamma(shape, rate).
 
     With base measure dθ/θ the natural parameters are (shape, rate), and C(η) = ln Γ(shape) − shape ln rate.
 
@@ -159,18 +153,18 @@ class GammaPrior(UnivariateFamily):
 
     @property
     def prior(self) -> np.ndarray:
-        """(shape, rate) of the prior."""
+        """Parameters (shape, rate) of the prior."""
         return np.array([self.shape, self.rate], float)
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
+        """Log-partition C(η) = ln Γ(shape) − shape ln rate, shape (...)."""
         natural = np.asarray(natural, float)
         none = np.any(natural <= 0, axis=-1)
         shape, rate = np.moveaxis(np.where(none[..., None], 1.0, natural), -1, 0)
         return np.where(none, np.inf, gammaln(shape) - shape * np.log(rate))
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draws θ, shape ([size,] ...)."""
+        """Draws of θ, shape ([size,] ...)."""
         parameters = np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
         size = shape.shape if size is None else (size, *shape.shape)
@@ -179,17 +173,17 @@ class GammaPrior(UnivariateFamily):
         return rng.standard_gamma(shape.flat[0] if alike else shape, size) / rate
 
     def mean(self, parameters) -> np.ndarray:
-        """Mean shape / rate."""
+        """Mean shape / rate of θ."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1]
 
     def variance(self, parameters) -> np.ndarray:
-        """Variance shape / rate²."""
+        """Variance shape / rate² of θ."""
         parameters = np.asarray(parameters, float)
         return parameters[..., 0] / parameters[..., 1] ** 2
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """Log-density of Gamma(shape, rate) at θ; −inf below 0."""
+        """Log-density of Gamma(shape, rate) at θ. It is −inf below 0."""
         theta, parameters = np.asarray(theta, float), np.asarray(parameters, float)
         shape, rate = parameters[..., 0], parameters[..., 1]
         outside = theta < 0

@@ -19,19 +19,19 @@ LARGEST_ENUMERATION = 16
 
 @dataclass(frozen=True)
 class BayesianNetwork(BetaPrior):
-    """(x_i | parents = j) ~ Bernoulli(θ_ij), θ_ij ~ Beta(alpha, beta) independently (Zhang et al. 2016, example 1).
+    """Bayesian network with x_i ~ Bernoulli(θ_ij) given parents = j, and independent priors θ_ij ~ Beta(alpha, beta).
 
-    Records are rows of bits, one column per node in the order of `parents`. There are m = Σ_i 2^|π_i| probabilities θ:
-    nodes in order, then parent configurations with the first parent as the highest bit. Statistics (2m,) are the number
-    of ones and the number of zeros of θ_1, of θ_2, …. Parameters (2m,) are α and β of θ_1, of θ_2, ….
+    Records are rows of bits, one column per node in the order of `parents` (Zhang et al. 2016, example 1). A node with
+    k parents has 2^k probabilities, and m is the number of all probabilities θ. Their order is by node, then by the
+    parents' bits as a binary number with the first parent as its highest bit. Statistics (2m,) are the numbers of ones
+    and zeros for each θ in turn. Parameters (2m,) are α and β of each θ in turn.
 
     Attributes:
         parents: the graph: (node, parents) pairs, or a map from node to parents.
         alpha, beta: parameters of every prior.
 
     Raises:
-        ValueError: a graph with a cycle, an unknown parent or a repeated node (naming the node), or a prior
-            parameter that is not positive and finite.
+        ValueError: the graph is invalid (see `graphs.checked`), or a prior parameter is not positive and finite.
 
     >>> BayesianNetwork({"rain": [], "wet": ["rain"]}).sufficient_statistics(np.array([[1, 1], [0, 0]]))
     array([1., 1., 0., 1., 1., 0.])
@@ -47,12 +47,12 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_digraph(cls, digraph, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """Return the network on a networkx DiGraph, with columns in the graph's order; errors as for the class."""
+        """Return the network on a networkx DiGraph, with columns in the graph's order."""
         return cls(graphs.from_digraph(digraph), alpha, beta)
 
     @classmethod
     def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """Return the network on a graph in YAML, `nodes: {node: [parents], …}`; errors as for the class."""
+        """Return the network on the graph of a YAML file `nodes: {node: [parents], …}`."""
         return cls(graphs.from_yaml(path), alpha, beta)
 
     @functools.cached_property
@@ -78,9 +78,9 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def records(self) -> np.ndarray:
-        """All rows of bits, shape (2^|I|, |I|); with more than 8 nodes, only the rows of all zeros and of all ones.
+        """All rows of bits, shape (2^|I|, |I|). With more than 8 nodes, these are only the rows of zeros and of ones.
 
-        In these two rows every node's family falls into different cells, so the statistics of the rows differ most.
+        The statistics of these two rows differ most, because every node's family falls into different cells.
         """
         size = len(self.nodes)
         if size > LARGEST_ALPHABET:
@@ -89,7 +89,7 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def prior(self) -> np.ndarray:
-        """(α, β) of every θ, shape (2m,)."""
+        """Parameters (α, β) of the prior of every θ, shape (2m,)."""
         return np.tile([float(self.alpha), float(self.beta)], self.offsets[-1])
 
     @property
@@ -130,7 +130,7 @@ class BayesianNetwork(BetaPrior):
         return data
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Counts (ones, zeros) of every θ in data of shape (..., n, |I|); shape (..., 2m).
+        """Counts (..., 2m) of the ones and zeros of every θ, in data (..., n, |I|).
 
         Raises:
             ValueError: a value other than 0 and 1, naming the node, or data with another number of columns.
@@ -150,19 +150,19 @@ class BayesianNetwork(BetaPrior):
         return parameters.reshape(*parameters.shape[:-1], -1, 2)
 
     def natural_parameters(self, parameters) -> np.ndarray:
-        """η = (α, α+β) per θ, shape (..., 2m)."""
+        """Natural parameters η = (α, α+β) per θ, shape (..., 2m)."""
         return super().natural_parameters(self.pairs(parameters)).reshape(np.shape(parameters))
 
     def log_partition(self, natural) -> np.ndarray:
-        """C(η) = Σ ln B(η₁, η₂ − η₁), shape (...)."""
+        """Log-partition C(η) = Σ ln B(η₁, η₂ − η₁), shape (...)."""
         return super().log_partition(self.pairs(natural)).sum(axis=-1)
 
     def sample(self, parameters, rng, size=None) -> np.ndarray:
-        """Draws θ, shape ([size,] ..., m)."""
+        """Draws of θ, shape ([size,] ..., m)."""
         return super().sample(self.pairs(parameters), rng, size)
 
     def sample_data(self, theta, n, rng) -> np.ndarray:
-        """Draws n records per θ, parents before children; shape (..., n, |I|)."""
+        """Draws of n records per θ, shape (..., n, |I|)."""
         theta = np.asarray(theta, float)
         uniform = rng.random((*theta.shape[:-1], n, len(self.nodes)))
         data = np.zeros(uniform.shape, np.int64)
@@ -177,22 +177,22 @@ class BayesianNetwork(BetaPrior):
         return data
 
     def mean(self, parameters) -> np.ndarray:
-        """α / (α+β), shape (..., m)."""
+        """Mean α / (α+β) of each θ, shape (..., m)."""
         return super().mean(self.pairs(parameters))
 
     def variance(self, parameters) -> np.ndarray:
-        """αβ / ((α+β)² (α+β+1)), shape (..., m)."""
+        """Variance αβ / ((α+β)² (α+β+1)) of each θ, shape (..., m)."""
         return super().variance(self.pairs(parameters))
 
     def log_density(self, theta, parameters) -> np.ndarray:
-        """Sum of the Beta(α, β) log-densities at θ (..., m); −inf outside [0, 1]^m."""
+        """Sum of the Beta(α, β) log-densities at θ (..., m). It is −inf outside [0, 1]^m."""
         values = super().log_density(theta, self.pairs(parameters))
         # Where one coordinate's density is 0, a pole of another must not make the sum nan.
         outside = np.any(np.isneginf(values), axis=-1)
         return np.where(outside, -np.inf, np.where(np.expand_dims(outside, -1), 0.0, values).sum(axis=-1))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Σ ones · ln θ + zeros · ln(1−θ), shape (...)."""
+        """Log-likelihood Σ ones · ln θ + zeros · ln(1−θ), shape (...)."""
         return super().log_likelihood(theta, self.pairs(statistics)).sum(axis=-1)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
@@ -200,13 +200,7 @@ class BayesianNetwork(BetaPrior):
         return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
-        """Probability of every record, in the order of the records' bits read as binary numbers.
-
-        Args:
-            theta: shape (..., m).
-
-        Returns:
-            Shape (..., 2^|I|).
+        """Probabilities (..., 2^|I|) of all records given θ (..., m), in the order of the bits as binary numbers.
 
         Raises:
             ValueError: a network of more than 16 nodes.
@@ -221,15 +215,9 @@ class BayesianNetwork(BetaPrior):
         return joint
 
     def cell_probabilities(self, theta) -> np.ndarray:
-        """Probability of every cell of the statistics, P(parents = j, x_i = 1) and P(parents = j, x_i = 0).
+        """Probabilities P(parents = j, x_i = 1) and P(parents = j, x_i = 0) of all cells, given θ (..., m).
 
-        These probabilities are one record's expected statistics, computed exactly by summing over all records.
-
-        Args:
-            theta: shape (..., m).
-
-        Returns:
-            Shape (..., 2m).
+        These probabilities are the expected statistics (..., 2m) of one record.
 
         Raises:
             ValueError: a network of more than 16 nodes.

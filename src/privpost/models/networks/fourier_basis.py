@@ -13,7 +13,10 @@ LARGEST_TRANSFORM = 18
 
 @functools.lru_cache(maxsize=64)
 def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
-    """Return N_I, all subsets of families {i} ∪ π_i: tuples of sorted column numbers, the smallest subset (∅) first."""
+    """Return N_I: all subsets of every node's family, which is the node with its parents.
+
+    A subset is a tuple of sorted column numbers. The smallest subset, ∅, comes first.
+    """
     subsets = {
         tuple(sorted(subset))
         for family in model.families
@@ -24,9 +27,10 @@ def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
 
 
 def signed_sums(data, subsets) -> np.ndarray:
-    """Return Σ over records of (−1)^(number of ones in the subset), shape (..., len(subsets)), for data (..., n, |I|).
+    """Return for each subset of columns the sum over records of (−1)^(number of ones in the subset).
 
-    These sums are 2^(|I|/2) times the Fourier coefficients ⟨f^γ, h⟩ of the contingency table h.
+    Data (..., n, |I|) give sums (..., len(subsets)), which are 2^(|I|/2) times the contingency table's Fourier
+    coefficients.
     """
     signs = 1 - 2 * np.asarray(data)
     return np.stack([signs[..., list(subset)].prod(axis=-1).sum(axis=-1) for subset in subsets], axis=-1)
@@ -34,10 +38,10 @@ def signed_sums(data, subsets) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrices from counts to signed sums (|N_I|, 2m) and back (2m, |N_I|).
+    """Return the matrices from counts to signed sums (|N_I|, 2m), and from signed sums to counts (2m, |N_I|).
 
-    The signed sum of a subset is read off one family that contains the subset. A family's cell is 2^−|family| times the
-    sum, with signs, of the signed sums of the family's subsets (theorem 2 of Zhang et al. 2016).
+    The signed sum of a subset is read off one family that contains the subset. A family's count is 2^−|family| times
+    the signed sums of the family's subsets, added with signs (theorem 2 of Zhang et al. 2016).
     """
     subsets = closure(model)
     place = {subset: i for i, subset in enumerate(subsets)}
@@ -64,9 +68,8 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 def largest_flips(model: BayesianNetwork) -> int:
     """Return the largest number of coefficients whose sign one substituted record can flip.
 
-    Flipping the nodes D flips the coefficient of γ if |γ ∩ D| is odd. So (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 coefficients
-    flip, where the sum is a Walsh-Hadamard transform of the indicator of N_I. With more than 18 nodes, the result is
-    the bound |N_I| − 1.
+    If the record flips the nodes D, (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 coefficients flip. The sum over subsets γ is a
+    Walsh-Hadamard transform of the indicator of N_I. With more than 18 nodes, the result is the bound |N_I| − 1.
     """
     subsets = closure(model)
     size = len(model.nodes)

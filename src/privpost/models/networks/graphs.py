@@ -1,4 +1,4 @@
-"""Directed acyclic graphs of named nodes: from plain YAML, a networkx DiGraph, a formula, or a family's name.
+"""Directed acyclic graphs of named nodes, read from YAML, a networkx DiGraph, a formula or a family's name.
 
 A graph is a tuple of (node, parents) pairs in the order of a record's columns.
 """
@@ -23,8 +23,8 @@ _FORMULA = re.compile(r"(\[[^\[\]|:]+(\|[^\[\]|:]+(:[^\[\]|:]+)*)?\])+")
 def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[str]]]) -> Graph:
     """Return a graph from a map (or pairs) of nodes to their parents.
 
-    Raises ValueError, naming the node, for a node given twice, an unknown or repeated parent, or a cycle; and for a
-    graph without nodes, or with more nodes or parents than allowed.
+    Raises:
+        ValueError: a node is repeated, a parent is unknown or repeated, or the graph is empty, too large or cyclic.
     """
     if isinstance(nodes, str) or not isinstance(nodes, Iterable):
         raise ValueError(f"nodes is {nodes!r}; it must be a map of nodes to lists of their parents")
@@ -54,7 +54,7 @@ def checked(nodes: Mapping[str, Iterable[str]] | Iterable[tuple[str, Iterable[st
 
 
 def topological_order(graph: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]:
-    """Return the nodes, parents before children; raises ValueError naming the nodes of a cycle."""
+    """Return the nodes, parents before children. Raises a ValueError that names the nodes of a cycle."""
     try:
         return list(TopologicalSorter(dict(graph)).static_order())
     except CycleError as error:
@@ -62,15 +62,12 @@ def topological_order(graph: Iterable[tuple[str, tuple[str, ...]]]) -> list[str]
 
 
 def from_digraph(digraph) -> Graph:
-    """Return the graph of a networkx DiGraph, whose edges run from parent to child; errors as for `checked`."""
+    """Return the graph of a networkx DiGraph, whose edges run from parent to child."""
     return checked([(node, list(digraph.predecessors(node))) for node in digraph.nodes])
 
 
 def from_yaml(path: str | os.PathLike[str]) -> Graph:
-    """Return the graph of a YAML file `nodes: {node: [parents], ...}`.
-
-    Raises ValueError naming the file, and the node if one is at fault.
-    """
+    """Return the graph of a YAML file `nodes: {node: [parents], ...}`. A ValueError names the file and the bad node."""
     from privpost import strict_yaml
 
     try:
@@ -93,7 +90,7 @@ def formula(graph: Graph) -> str:
 
 
 def from_formula(text: str) -> Graph:
-    """Return the graph of a line that `formula` wrote; errors as for `checked`, and ValueError for any other text."""
+    """Return the graph of a line that `formula` wrote. Raises a ValueError for any other text or a bad graph."""
     if not _FORMULA.fullmatch(text):
         raise ValueError(f"graph {text!r} is not a formula such as [a][b|a][c|a:b]")
     pairs = []
@@ -135,9 +132,9 @@ FAMILIES: dict[str, Callable[..., Graph]] = {
 def named(text: str) -> tuple[str, Graph]:
     """Return the name and the graph that a short text stands for.
 
-    The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a
-    file in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). The ValueError for an
-    unknown text lists the known names, and the ValueError for a bad graph says what is wrong with the graph.
+    The text is a family with its sizes (`chain_20`, `banded_8_3`, `naive_bayes_16`, `collider_4`), the stem of a file
+    in conf/network, the path of a YAML file, or a name and a formula (`pair [a][b|a]`). Raises a ValueError for an
+    unknown text or a bad graph.
     """
     text = text.strip()
     name, _, rest = text.partition(" ")

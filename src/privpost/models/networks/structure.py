@@ -23,8 +23,9 @@ def family_score(child, parents) -> float:
 def k2(records, nodes: Sequence[str], most_parents: int) -> graphs.Graph:
     """Return the graph that greedy search finds for records of bits (n, nodes).
 
-    The parents of a node come before the node in the order of `nodes`. The parent that raises the score most is added,
-    as long as the score rises, up to `most_parents`. The search is not private, so the records must be public.
+    Parents come before children in the order of `nodes`. The search adds the parent that raises the score of a node
+    most, until no parent raises the score or the node has `most_parents`. It is not private, so the records must be
+    public.
     """
     records = np.asarray(records)
     graph = []

@@ -1,4 +1,4 @@
-"""Regressions: of a number (`linear`, `normal`) and of a binary outcome (`logistic`, `link`).
+"""Regressions of a number (`linear`, `normal`) and of a binary outcome (`logistic`, `link`).
 
 Users call `LinearRegression` (known noise), `NormalRegression` (unknown noise), `BinaryRegression` and
 `LinkRegression`. `logistic` gives `binary` and the samplers the posterior's density, gradient and mode.

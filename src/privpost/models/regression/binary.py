@@ -1,4 +1,4 @@
-"""Records of a logistic regression without intercept, as mechanisms see them."""
+"""Logistic regression without intercept."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,18 +10,15 @@ from privpost.models.base import Regression, check_records
 
 @dataclass(frozen=True)
 class BinaryRegression(Regression):
-    """A record is z = ±x, the features of an example with the sign of its label: p(y | x, w) = 1/(1 + exp(−z·w)).
+    """Logistic regression whose records are z = ±x, the features of an example with the sign of its label.
 
-    The model is not conjugate, so the flattened data are the statistics. The bound c on ‖z‖₂ and the prior
-    w ~ N(0, (nβ)⁻¹ I) are public (Geumlek et al. 2017, section 4).
+    The likelihood of a record is 1/(1 + exp(−z·w)). The model is not conjugate, so the flattened data are the
+    statistics. The bound c on ‖z‖₂ and the prior w ~ N(0, (nβ)⁻¹ I) are public (Geumlek et al. 2017, section 4).
 
     Attributes:
         dimension: number of weights d.
         prior_precision: β > 0, the prior's precision per record.
-        feature_bound: c > 0.
-
-    Raises:
-        ValueError: a setting outside its range.
+        feature_bound: bound c > 0 on ‖z‖₂.
 
     >>> BinaryRegression(2, prior_precision=0.01).statistics_of(np.array([[0.6, 0.8]]), np.array([0]))
     array([-0.6, -0.8])
@@ -32,18 +29,18 @@ class BinaryRegression(Regression):
     feature_bound: float = 1.0
 
     bounded: ClassVar[bool] = False
-    # B, half of the largest difference between the slopes of two records' losses.
+    # B, half of the largest difference between two records' loss gradients, in units of c.
     slope_bound: ClassVar[float] = 1.0
 
     @property
     def records(self) -> np.ndarray:
-        """The vectors ±c e_i, shape (2d, d): exchanging two opposite vectors changes a log-likelihood most."""
+        """The vectors ±c e_i, shape (2d, d). Exchanging two opposite vectors changes a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
 
     @property
     def width(self) -> int:
-        """Length of a record."""
+        """Number of entries of a record."""
         return self.dimension
 
     def sufficient_statistics(self, data) -> np.ndarray:
@@ -58,7 +55,7 @@ class BinaryRegression(Regression):
         return data.reshape(*data.shape[:-2], -1)
 
     def checked(self, statistics, n: int) -> np.ndarray:
-        """Check and return one data set's statistics: its n records, flattened to shape (n · width,).
+        """Return one data set's checked statistics (n · width,), which are the flattened records.
 
         Raises:
             ValueError: another number of records than n, or a record with a Euclidean norm above c.
@@ -69,11 +66,11 @@ class BinaryRegression(Regression):
         return self.sufficient_statistics(statistics.reshape(n, -1))
 
     def statistics_of(self, features, labels) -> np.ndarray:
-        """Statistics (n d,) of examples: features (n, d), labels (n,) in {0, 1}."""
+        """Statistics (n d,) of examples with features (n, d) and labels (n,) in {0, 1}."""
         signs = np.where(np.asarray(labels) == 1, 1.0, -1.0)
         return self.sufficient_statistics(signs[:, None] * np.asarray(features, float))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Σ ln 1/(1 + exp(−z·w)), shape (...), for weights (..., d) and one data set's statistics (n d,)."""
+        """Log-likelihoods Σ ln 1/(1 + exp(−z·w)) of one data set, shape (...), for weights (..., d)."""
         records = np.asarray(statistics, float).reshape(-1, self.dimension)
         return -np.logaddexp(0.0, -np.asarray(theta, float) @ records.T).sum(axis=-1)

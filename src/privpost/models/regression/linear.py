@@ -9,7 +9,7 @@ from privpost.models.base import Regression, check_records
 
 
 class Moments(NamedTuple):
-    """Moments of some rows: their number, XᵀX (d, d), Xᵀy (d,) and yᵀy."""
+    """Number of rows of a data set, and their moments XᵀX (d, d), Xᵀy (d,) and yᵀy."""
 
     rows: int
     gram: np.ndarray
@@ -32,7 +32,7 @@ class Moments(NamedTuple):
         return Moments(self.rows - part.rows, self.gram - part.gram, self.cross - part.cross, self.square - part.square)
 
     def mean_squared_error(self, weights) -> np.ndarray:
-        """Mean squared error of the predictions x·w on these rows, for weights (..., d); shape (...)."""
+        """Mean squared error (...) of the predictions x·w on these rows, for weights (..., d)."""
         weights = np.asarray(weights, float)
         quadratic = np.einsum("...i,ij,...j->...", weights, self.gram, weights)
         return (self.square - 2 * weights @ self.cross + quadratic) / self.rows
@@ -44,7 +44,7 @@ class SecondMoments(Regression):
     feature_bound: float
     label_bound: float
 
-    # Second moments are bounded, but `records` do not show the range of second moments. Separate mechanisms add noise.
+    # Second moments are bounded, but `records` do not show their range, so separate mechanisms add noise.
     bounded: ClassVar[bool] = False
 
     def check(self, features, labels) -> None:
@@ -57,7 +57,7 @@ class SecondMoments(Regression):
             )
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Statistics (..., d² + d + 1) of records (..., n, d + 1).
+        """Statistics XᵀX, Xᵀy and yᵀy of records (..., n, d + 1), flattened to (..., d² + d + 1).
 
         Raises:
             ValueError: a record that is not finite, or beyond the public bounds.
@@ -76,17 +76,16 @@ class SecondMoments(Regression):
 
 @dataclass(frozen=True)
 class LinearRegression(SecondMoments):
-    """A record (x, y), shape (d + 1,), has y ~ N(xᵀw, σ²), w ~ N(0, I/b); statistics are (XᵀX, Xᵀy, yᵀy), flattened.
+    """Linear regression with y ~ N(xᵀw, σ²) and the prior w ~ N(0, I/b).
+
+    A record is (x, y), shape (d + 1,). Statistics are XᵀX, Xᵀy and yᵀy, flattened.
 
     Attributes:
         dimension: number of weights d.
-        prior_precision: b > 0.
-        noise_variance: σ² > 0.
+        prior_precision: precision b > 0 of the prior.
+        noise_variance: variance σ² > 0 of the noise.
         feature_bound: public bound X > 0 on ‖x‖₂.
         label_bound: public bound Y > 0 on |y|.
-
-    Raises:
-        ValueError: a setting outside its range.
 
     >>> LinearRegression(1).sufficient_statistics(np.array([[0.5, 1.0], [1.0, 0.5]]))
     array([1.25, 1.  , 1.25])
@@ -102,7 +101,7 @@ class LinearRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Records (X e_i, ±Y) and zeros, whose likelihoods on a ball of weights differ most; shape (2d + 1, d + 1)."""
+        """Records (X e_i, ±Y) and zeros, shape (2d + 1, d + 1). Their likelihoods on a ball of weights differ most."""
         axes = self.feature_bound * np.eye(self.dimension)
         extreme = [np.column_stack([axes, np.full(self.dimension, y)]) for y in (self.label_bound, -self.label_bound)]
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
@@ -114,7 +113,7 @@ class LinearRegression(SecondMoments):
         return np.linalg.solve(precision, cross[..., None] / self.noise_variance)[..., 0], precision
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """−Σ(y − xᵀw)²/(2σ²), constants left out, shape (...), for weights (..., d) and statistics (d² + d + 1,)."""
+        """Log-likelihood −Σ(y − xᵀw)²/(2σ²) without constants, shape (...), for weights (..., d)."""
         gram, cross, square = self._split(statistics)
         theta = np.asarray(theta, float)
         quadratic = np.einsum("...i,ij,...j->...", theta, gram, theta)

@@ -13,18 +13,18 @@ LINKS = ("logistic", "probit", "cloglog")
 
 
 def probit_slope(z):
-    """Slope of −ln Φ(z): −φ(z)/Φ(z)."""
+    """Derivative −φ(z)/Φ(z) of −ln Φ(z)."""
     return -np.exp(-(z**2) / 2 - 0.5 * np.log(2 * np.pi) - log_ndtr(z))
 
 
 def cloglog_slope(z):
-    """Slope of −ln(1 − exp(−t)), t = exp(z): −t/(e^t − 1)."""
+    """Derivative −t/(e^t − 1) of −ln(1 − exp(−t)) with respect to z, for t = exp(z)."""
     t = np.exp(np.minimum(z, 6.0))
     return -t / np.expm1(t)
 
 
 def steepest(link: str, reach: float) -> tuple[float, float]:
-    """Return the largest slopes L₀, L₁ of −ln p(y | z) for y = 0 and y = 1 on |z| ≤ reach: the Lipschitz constants.
+    """Return the Lipschitz constants L₀ and L₁ of −ln p(y | z) for y = 0 and y = 1, on |z| ≤ reach.
 
     Raises:
         ValueError: an unknown link, or a reach that is not positive.
@@ -40,12 +40,16 @@ def steepest(link: str, reach: float) -> tuple[float, float]:
 
 @functools.cache
 def largest_change(link: str, reach: float) -> float:
-    """Return the largest norm of the difference of two records' loss gradients, in units of c, where cR = reach.
+    """Return the largest norm of the difference between two records' loss gradients, in units of the feature bound.
 
-    Gradients of records with different labels differ by at most L₀ + L₁ (`steepest`). Two records x and x' with equal
-    labels have gradients s(x·w) x and s(x'·w) x' with the same slope function s. These gradients differ most if w lies
-    between x and x' in the plane of x and x'. The norm is then a function of five numbers and is maximised. For a
-    symmetric link the norm is at most L₀ + L₁.
+    With different labels, the norm is at most L₀ + L₁ (`steepest`). Two records x and x' with equal labels have
+    gradients s(x·w) x and s(x'·w) x' with the same slope function s. These gradients differ most if w lies between x
+    and x' in the plane of x and x'. The norm is then a function of five numbers and is maximised. For a symmetric link
+    the norm is at most L₀ + L₁.
+
+    Args:
+        link: one of `LINKS`.
+        reach: product of the feature bound and the radius of the ball of weights.
 
     Raises:
         ValueError: as `steepest`.
@@ -56,7 +60,7 @@ def largest_change(link: str, reach: float) -> float:
     from scipy.optimize import minimize
 
     def difference(numbers, slope):
-        """Return the norm for two records; `numbers` are shares: both angles to w, both lengths, and w's length."""
+        """Return the norm for two records. `numbers` are shares: both angles to w, both lengths, and w's length."""
         first, second, *lengths, w = numbers
         across = [np.pi * first, -np.pi * second]
         sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
@@ -79,14 +83,13 @@ def largest_change(link: str, reach: float) -> float:
 
 @dataclass(frozen=True)
 class LinkRegression(BinaryRegression):
-    """A record is (x, y), y in {0, 1}, and the prior of `BinaryRegression` is restricted to ‖w‖₂ ≤ R.
+    """Binary regression with a link, for weights w in a ball ‖w‖₂ ≤ R.
+
+    A record is (x, y) with y in {0, 1}. The prior is that of `BinaryRegression`, restricted to the ball.
 
     Attributes:
         link: one of `LINKS`.
-        radius: R > 0.
-
-    Raises:
-        ValueError: a setting outside its range.
+        radius: radius R > 0 of the ball.
 
     >>> round(LinkRegression(2, link="probit", radius=2.0).slope_bound, 3)
     2.373
@@ -101,17 +104,17 @@ class LinkRegression(BinaryRegression):
 
     @property
     def slope_bound(self) -> float:
-        """B, half of the largest difference of two records' gradients on the ball, in units of c (`largest_change`)."""
+        """Half of the largest difference between two records' loss gradients, in units of c (`largest_change`)."""
         return largest_change(self.link, self.feature_bound * self.radius) / 2
 
     @property
     def width(self) -> int:
-        """Length of a record: features and label."""
+        """Number of entries of a record, which are the features and the label."""
         return self.dimension + 1
 
     @property
     def records(self) -> np.ndarray:
-        """±c e_i with either label, shape (4d, d + 1)."""
+        """The records (±c e_i, y) with y = 0 and y = 1, shape (4d, d + 1)."""
         x = super().records
         return np.concatenate([np.column_stack([x, np.full(len(x), y)]) for y in (0.0, 1.0)])
 
@@ -128,11 +131,11 @@ class LinkRegression(BinaryRegression):
         return data.reshape(*data.shape[:-2], -1)
 
     def statistics_of(self, features, labels) -> np.ndarray:
-        """Statistics (n (d + 1),) of examples: features (n, d), labels (n,) in {0, 1}."""
+        """Statistics (n (d + 1),) of examples with features (n, d) and labels (n,) in {0, 1}."""
         return self.sufficient_statistics(np.column_stack([features, labels]))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Σ ln p(y | x·w), shape (...), for weights (..., d) and one data set's statistics (n (d + 1),)."""
+        """Log-likelihoods Σ ln p(y | x·w) of one data set, shape (...), for weights (..., d)."""
         records = np.asarray(statistics, float).reshape(-1, self.width)
         z, positive = np.asarray(theta, float) @ records[:, :-1].T, records[:, -1] == 1
         if self.link == "cloglog":

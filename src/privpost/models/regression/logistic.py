@@ -2,10 +2,10 @@
 
 The posterior of the weights is, with prior precision n beta, power rho and radius R,
 
-    p(w | D)  ∝  N(w; 0, (n beta)^-1 I) · prod_i p(y_i | x_i, w)^rho · 1{||w|| <= R},
+    p(w | D)  ∝  N(w; 0, (n beta)^-1 I) · prod_i p(y_i | x_i, w)^rho · 1{||w|| <= R}.
 
-which covers the direct and concentrated posteriors (rho = 1), the diffused one (rho < 1) and one-posterior
-sampling (rho < 1 and a finite R) of Geumlek, Song and Chaudhuri (2017), section 4 and Algorithms 4 and 5.
+Geumlek, Song and Chaudhuri (2017), section 4, draw from posteriors with rho = 1 (direct and concentrated), with rho < 1
+(diffused), and with rho < 1 and a finite R (one-posterior sampling).
 """
 
 import math
@@ -28,17 +28,14 @@ _TOLERANCE = 1e-8
 
 
 class GaussianApproximation(NamedTuple):
-    """Gaussian N(mean, (factor factor^T)^-1), where `factor` is the lower Cholesky factor of the precision.
-
-    Shapes: `mean` (d,), `factor` (d, d).
-    """
+    """Normal law with a mean (d,) and the lower Cholesky factor (d, d) of its precision."""
 
     mean: np.ndarray
     factor: np.ndarray
 
 
 class PredictiveMetrics(NamedTuple):
-    """Quality of each draw on test data; both arrays have the shape of the batch of draws."""
+    """Error and log-likelihood of each draw on test data, as arrays of the shape of the batch of draws."""
 
     test_error: np.ndarray
     test_log_likelihood: np.ndarray
@@ -48,8 +45,7 @@ class PredictiveMetrics(NamedTuple):
 class LogisticPosterior:
     """Posterior of the weights of a logistic regression without intercept.
 
-    This is equation (6) of Geumlek, Song and Chaudhuri (2017), with the likelihood tempered as in Algorithm 5 of the
-    paper and the prior truncated as for one-posterior sampling in section 5.2 of the paper.
+    The density is equation (6) of Geumlek, Song and Chaudhuri (2017), with a tempered likelihood and a truncated prior.
 
     Args:
         features: float64, shape (n, d).
@@ -85,7 +81,7 @@ class LogisticPosterior:
             check_range("(0, inf]", radius=self.radius)
 
     def is_law_of(self, other: "LogisticPosterior") -> bool:
-        """Whether another posterior has equal settings and equal data, and so is the same law."""
+        """Whether another posterior has equal settings and equal data."""
         settings = [(type(law), law.prior_precision, law.power, law.radius) for law in (self, other)]
         return settings[0] == settings[1] and all(
             np.array_equal(getattr(self, name), getattr(other, name)) for name in ("features", "labels")
@@ -101,11 +97,9 @@ class LogisticPosterior:
         return self.labels - 0.5
 
     def log_likelihood_of_predictors(self, predictors: np.ndarray) -> np.ndarray:
-        """Log-likelihoods sum_i log p(y_i | z_i), not tempered, shape (chains,), of linear predictors (chains, n).
-
-        With log p(y | z) = (y - 1/2) z - |z|/2 - log(1 + exp(-|z|)) nothing can overflow, and the last term is the
-        logarithm of a product, taken once per 64 examples.
-        """
+        """Log-likelihoods (chains,) of linear predictors (chains, n), not tempered."""
+        # log p(y | z) = (y - 1/2) z - |z|/2 - log(1 + exp(-|z|)) cannot overflow. The last term is the logarithm of a
+        # product, taken once per 64 examples.
         n = predictors.shape[1]
         result = predictors @ self._centred_labels
         rows = max(1, _BLOCK // n)
@@ -126,11 +120,11 @@ class LogisticPosterior:
         return result
 
     def log_likelihood(self, weights: np.ndarray) -> np.ndarray:
-        """Log-likelihoods log p(y | X, w), not tempered, shape (chains,), of weights (chains, d)."""
+        """Log-likelihoods (chains,) of weights (chains, d), not tempered."""
         return self.log_likelihood_of_predictors(weights @ self.features.T)
 
     def log_prior(self, weights: np.ndarray) -> np.ndarray:
-        """Log-priors up to a constant, -inf outside the ball, shape (chains,), of weights (chains, d)."""
+        """Log-priors (chains,) of weights (chains, d) up to a constant. They are -inf outside the ball."""
         squared_norm = np.einsum("cd,cd->c", weights, weights)
         result = -0.5 * self.prior_precision * squared_norm
         if self.radius is not None:
@@ -138,34 +132,31 @@ class LogisticPosterior:
         return result
 
     def log_density(self, weights: np.ndarray) -> np.ndarray:
-        """Log-densities up to a constant, -inf outside the ball, shape (chains,), of weights (chains, d)."""
+        """Log-densities (chains,) of weights (chains, d) up to a constant. They are -inf outside the ball."""
         return self.log_prior(weights) + self.power * self.log_likelihood(weights)
 
     def gradient(self, weights: np.ndarray) -> np.ndarray:
-        """Gradient (d,) of the log-density inside the ball at one weight vector (d,)."""
+        """Gradient (d,) of the log-density at weights (d,) inside the ball."""
         return self._gradient(weights, self.features @ weights)
 
     def _gradient(self, weights: np.ndarray, predictors: np.ndarray) -> np.ndarray:
         return self.power * (self.features.T @ self.slopes(predictors)) - self.prior_precision * weights
 
     def precision(self, weights: np.ndarray) -> np.ndarray:
-        """Negative Hessian (d, d) of the log-density at one weight vector (d,).
-
-        The matrix is n beta I + rho X^T diag(p (1 - p)) X, positive definite everywhere.
-        """
+        """Negative Hessian n beta I + rho X^T diag(p (1 - p)) X of the log-density at weights (d,), shape (d, d)."""
         return self.precision_of(self.curvatures(self.features @ weights))
 
     def slopes(self, predictors: np.ndarray) -> np.ndarray:
-        """Derivatives (n,) of the records' log-likelihoods with respect to their predictors (n,): y - p."""
+        """Derivatives y - p (n,) of the records' log-likelihoods with respect to their predictors (n,)."""
         return self.labels - expit(predictors)
 
     def curvatures(self, predictors: np.ndarray) -> np.ndarray:
-        """Second derivatives (n,) of the records' losses with respect to their predictors (n,): p (1 - p)."""
+        """Second derivatives p (1 - p) (n,) of the records' losses with respect to their predictors (n,)."""
         probability = expit(predictors)
         return probability * (1 - probability)
 
     def precision_of(self, curvatures: np.ndarray) -> np.ndarray:
-        """n beta I + rho X^T diag(curvatures) X (d, d), for curvatures (n,) of the records' losses."""
+        """Matrix n beta I + rho X^T diag(curvatures) X (d, d), for curvatures (n,) of the records' losses."""
         # numpy computes an array times its own transpose as a symmetric product, at half the cost.
         scaled = self.features * np.sqrt(self.power * curvatures)[:, None]
         result = scaled.T @ scaled
@@ -173,10 +164,11 @@ class LogisticPosterior:
         return result
 
     def curvature_floor(self, predictors: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Return c (n,) with B(s) >= c s^2/2 for |s| <= reach; B is each loss minus its tangent at the predictor.
+        """Return for each record the number c (n,) such that B(s) >= c s^2/2 for |s| <= reach.
 
-        The curvature l''(t) = p(1 - p) is even and falls with |t|, so l''(z + t s) >= l''(|z| + t reach) for t in
-        [0, 1], and B(s) = s^2 int (1 - t) l''(z + t s) dt gives c = 2 [l(|z| + S) - l(|z|) - l'(|z|) S] / S^2.
+        B(s) is the record's loss l at predictor z + s minus the tangent of l at z. The curvature l''(t) = p(1 - p) is
+        even and falls with |t|, so l''(z + t s) >= l''(|z| + t reach) for t in [0, 1]. Then B(s) = s^2 int (1 - t)
+        l''(z + t s) dt gives c = 2 [l(|z| + S) - l(|z|) - l'(|z|) S] / S^2 with S = reach.
         """
         p = expit(-np.abs(predictors))
         variance = p * (1 - p)
@@ -191,10 +183,9 @@ class LogisticPosterior:
         return np.where(reach < 1e-3, variance * series, whole) * (1 - 1e-9)
 
     def at_mode(self, start: GaussianApproximation | None = None) -> GaussianApproximation:
-        """Return the Gaussian with the mode of the density without the ball, and with the curvature at that mode.
+        """Return the Gaussian approximation at the mode of the density without the ball.
 
-        Args:
-            start: approximation of a similar posterior, as a warm start.
+        A similar posterior's approximation as `start` saves time.
 
         Raises:
             RuntimeError: the mode is not found.
@@ -212,7 +203,7 @@ class LogisticPosterior:
         raise RuntimeError(f"no mode found for prior_precision {self.prior_precision}, power {self.power}")
 
     def accepted_mode(self, accepted: Callable[[np.ndarray], bool], start=None) -> GaussianApproximation:
-        """Return the result of `at_mode`, whose mean is corrected by Newton steps until `accepted(mean)` is true.
+        """Return the result of `at_mode` after Newton steps that correct its mean until `accepted(mean)` is true.
 
         Raises:
             RuntimeError: no mode is found, or the corrected mode is not accepted.
@@ -225,12 +216,10 @@ class LogisticPosterior:
         raise RuntimeError("no mode is accepted: the gradient is longer than it may be")
 
     def _ascend(self, weights: np.ndarray, factor: np.ndarray, n_steps: int = 25) -> np.ndarray:
-        """Climb towards the mode by conjugate gradients, preconditioned with a precision from nearby.
-
-        A step costs two matrix-vector products, whereas a Newton step would cost a new precision matrix.
-        """
+        """Climb towards the mode by conjugate gradients, preconditioned with a precision from nearby."""
         predictors = self.features @ weights
         direction, previous, decrement = np.zeros(self.dimension), np.zeros(self.dimension), np.inf
+        # A step costs two matrix-vector products, whereas a Newton step would cost a new precision matrix.
         for _ in range(n_steps):
             gradient = self._gradient(weights, predictors)
             step = _solve(factor, gradient)
@@ -281,18 +270,14 @@ def certified_gradient(posterior: LogisticPosterior, weights: np.ndarray) -> flo
 
 
 def predictive_metrics(weights: np.ndarray, features: np.ndarray, labels: np.ndarray) -> PredictiveMetrics:
-    """Return for each draw the share of wrong labels, and the mean of log p(y | x, w) over test examples.
+    """Return the shares (...) of wrong labels, and the means (...) of log p(y | x, w) over test examples.
 
-    Label 1 is predicted where its probability exceeds 1/2. Section 5.2 and the appendix of Geumlek, Song and Chaudhuri
-    (2017) use these measures.
+    Label 1 is predicted where its probability exceeds 1/2 (Geumlek, Song and Chaudhuri 2017, section 5.2).
 
     Args:
         weights: draws, shape (..., d).
         features: test examples, shape (n, d).
         labels: 0 or 1, shape (n,).
-
-    Returns:
-        Both measures, each of shape (...).
 
     Raises:
         ValueError: shapes that do not fit, or no example.

@@ -10,13 +10,12 @@ from privpost.models.regression.linear import SecondMoments
 
 
 class NormalInverseGamma(NamedTuple):
-    """w | σ² ~ N(mean, σ² precision⁻¹), σ² ~ InverseGamma(shape, rate); leading axes are trials.
+    """Law w | σ² ~ N(mean, σ² precision⁻¹) and σ² ~ InverseGamma(shape, rate) of weights w and noise variance σ².
 
     Attributes:
         mean: shape (..., d).
         precision: shape (..., d, d).
-        shape: shape (...).
-        rate: shape (...).
+        shape, rate: shape (...).
     """
 
     mean: np.ndarray
@@ -27,22 +26,19 @@ class NormalInverseGamma(NamedTuple):
 
 @dataclass(frozen=True)
 class NormalRegression(SecondMoments):
-    """y ~ N(xᵀw, σ²), x ~ N(0, V), w ~ N(0, σ² I/b), σ² ~ InverseGamma(shape, rate), V ~ InverseWishart(ν, ψ I).
+    """Linear regression y ~ N(xᵀw, σ²) with unknown noise variance, on features x ~ N(0, V) of unknown covariance.
 
-    A record is (x, y) of shape (d + 1,); statistics are (XᵀX, Xᵀy, yᵀy), flattened (Bernstein and Sheldon 2019).
+    The priors are w ~ N(0, σ² I/b), σ² ~ InverseGamma(shape, rate) and V ~ InverseWishart(ν, ψ I). A record is (x, y)
+    of shape (d + 1,). Statistics are XᵀX, Xᵀy and yᵀy, flattened (Bernstein and Sheldon 2019).
 
     Attributes:
         dimension: number of weights d.
-        prior_precision: b > 0.
-        shape: > 0.
-        rate: > 0.
-        degrees: ν > d − 1.
-        feature_scale: ψ > 0.
+        prior_precision: b > 0 in the prior of w.
+        shape, rate: parameters > 0 of the prior of σ².
+        degrees: degrees of freedom ν > d − 1 of the prior of V.
+        feature_scale: ψ > 0 in the prior of V.
         feature_bound: public bound X > 0 on ‖x‖₂.
         label_bound: public bound Y > 0 on |y|.
-
-    Raises:
-        ValueError: a setting outside its range.
 
     >>> NormalRegression(1).posterior(np.array([3.0, 2.0, 2.0]), 4).mean
     array([0.5])
@@ -68,12 +64,12 @@ class NormalRegression(SecondMoments):
 
     @property
     def theta_shape(self) -> tuple[int, ...]:
-        """Weights and variance (d + 1,)."""
+        """Shape (d + 1,) of θ, the weights and the noise variance."""
         return (self.dimension + 1,)
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """Names of the coordinates of θ: w1 to wd and s2."""
+        """Names of the coordinates of θ: w1 to wd, and s2 for the noise variance."""
         return (*(f"w{i}" for i in range(1, self.dimension + 1)), "s2")
 
     @property
@@ -83,10 +79,8 @@ class NormalRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Records of features at 0, 60 and 120 degrees with labels ±Y, and zeros, whose second moments differ most.
-
-        Shape (7, d + 1), or (3, 2) for one feature. A record and its negative have the same second moments.
-        """
+        """Records (7, d + 1), or (3, 2) for one feature, whose second moments differ most."""
+        # A record and its negative have equal second moments, so 0, 60 and 120 degrees are enough.
         turns = np.arange(3) * np.pi / 3 if self.dimension > 1 else np.zeros(1)
         features = np.zeros((len(turns), self.dimension))
         for axis, values in enumerate((np.cos(turns), np.sin(turns))[: self.dimension]):
@@ -95,18 +89,18 @@ class NormalRegression(SecondMoments):
         return np.concatenate([*extreme, np.zeros((1, self.dimension + 1))])
 
     def gram(self, statistics) -> np.ndarray:
-        """Second moments of (x, y), shape (..., d + 1, d + 1), from statistics."""
+        """Second moments of (x, y), shape (..., d + 1, d + 1), from statistics (..., d² + d + 1)."""
         gram, cross, square = self._split(statistics)
         upper = np.concatenate([gram, cross[..., None]], axis=-1)
         lower = np.concatenate([cross, square[..., None]], axis=-1)
         return np.concatenate([upper, lower[..., None, :]], axis=-2)
 
     def posterior(self, statistics, n: int) -> NormalInverseGamma:
-        """Law of (w, σ²) given the statistics (..., d² + d + 1) of n records."""
+        """Law of weights and noise variance given the statistics (..., d² + d + 1) of n records."""
         return self.given(self.gram(statistics), n)
 
     def given(self, gram, n: int) -> NormalInverseGamma:
-        """Law of (w, σ²) given the second moments (..., d + 1, d + 1) of n records."""
+        """Law of weights and noise variance given the second moments (..., d + 1, d + 1) of n records."""
         d = self.dimension
         cross = gram[..., :d, d]
         precision = self.prior_precision * np.eye(d) + gram[..., :d, :d]
@@ -115,10 +109,10 @@ class NormalRegression(SecondMoments):
         return NormalInverseGamma(mean, precision, np.full(rate.shape, self.shape + n / 2), rate)
 
     def log_marginal(self, gram, n: int) -> np.ndarray:
-        """Log-density of second moments (..., d + 1, d + 1) of n ≥ d + 1 records, with the parameters integrated out.
+        """Log-density of the second moments S (..., d + 1, d + 1) of n ≥ d + 1 records, averaged over the priors.
 
-        Up to a constant the log-density is
-        (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½ ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
+        Up to a constant, the log-density is (n − d − 2)/2 ln|S| − (ν + n)/2 ln|ψI + XᵀX| − ½
+        ln|bI + XᵀX| − (shape + n/2) ln(posterior rate).
         """
         d = self.dimension
         law = self.given(gram, n)
@@ -127,7 +121,7 @@ class NormalRegression(SecondMoments):
         return base - (self.degrees + n) / 2 * log_determinant(features) - law.shape * np.log(law.rate)
 
     def sample(self, parameters: NormalInverseGamma, rng, size: int | None = None) -> np.ndarray:
-        """Draws (w, σ²), shape ([size,] ..., d + 1)."""
+        """Draws of weights and noise variance, shape ([size,] ..., d + 1)."""
         mean, precision, shape, rate = parameters
         lead = rate.shape if size is None else (size, *rate.shape)
         variance = rate / rng.standard_gamma(shape, lead)
@@ -138,7 +132,7 @@ class NormalRegression(SecondMoments):
         return np.concatenate([weights, variance[..., None]], axis=-1)
 
     def sample_features(self, n: int, size: int, rng) -> np.ndarray:
-        """Draw V from its prior `size` times, and the features of n records given each V; shape (size, n, d)."""
+        """Return features (size, n, d): n records for each of `size` draws of the covariance V from its prior."""
         covariance = inverse_wishart(
             self.degrees,
             np.broadcast_to(self.feature_scale * np.eye(self.dimension), (size, self.dimension, self.dimension)),
@@ -148,7 +142,8 @@ class NormalRegression(SecondMoments):
 
 
 def log_determinant(matrix) -> np.ndarray:
-    """Return ln |det| of matrices (..., k, k); a formula for k ≤ 2 takes a tenth of LAPACK's time."""
+    """Return ln |det| of matrices (..., k, k)."""
+    # A formula for k ≤ 2 takes a tenth of LAPACK's time.
     if matrix.shape[-1] > 2:
         return np.linalg.slogdet(matrix)[1]
     determinant = matrix[..., 0, 0]
@@ -158,12 +153,12 @@ def log_determinant(matrix) -> np.ndarray:
 
 
 def inverse_wishart(degrees: float, scale, rng) -> np.ndarray:
-    """Draw from InverseWishart(degrees, scale), shape (..., d, d): L(BBᵀ)⁻¹Lᵀ with scale = LLᵀ and Bartlett's B."""
+    """Draw from InverseWishart(degrees, scale), shape (..., d, d), by Bartlett's decomposition."""
     d = scale.shape[-1]
     factor = np.zeros(scale.shape)
     for i in range(d):
         factor[..., i, i] = np.sqrt(2 * rng.standard_gamma((degrees - i) / 2, scale.shape[:-2]))
         factor[..., i, :i] = rng.standard_normal((*scale.shape[:-2], i))
-    # The transpose of B⁻¹Lᵀ times B⁻¹Lᵀ is the draw.
+    # With scale = LLᵀ and Bartlett's B, the draw is L(BBᵀ)⁻¹Lᵀ.
     half = np.linalg.solve(factor, np.swapaxes(np.linalg.cholesky(scale), -1, -2))
     return np.swapaxes(half, -1, -2) @ half

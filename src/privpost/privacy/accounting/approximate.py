@@ -32,11 +32,7 @@ ORDERS = 1 + np.geomspace(0.02, 1000, 90)
 def pure_from_approximate(epsilon: float, delta: float) -> float:
     """Return the largest ε0 such that every ε0-DP mechanism is (ε, δ)-DP: ln((e^ε + δ)/(1 − δ)).
 
-    Every ε0-DP mechanism has δ(ε) ≤ (e^ε0 − e^ε)/(1 + e^ε0), with equality for randomised response (Kairouz, Oh and
-    Viswanath 2015).
-
-    Raises:
-        ValueError: ε is not positive, or δ is outside [0, 1).
+    Raises a ValueError if ε is not positive or δ is outside [0, 1).
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
@@ -48,17 +44,17 @@ def pure_from_approximate(epsilon: float, delta: float) -> float:
 
 
 def pure_curve(pure: float, epsilon) -> Any:
-    """Largest δ(ε) of ε0-DP mechanisms, attained by randomised response: (e^ε0 − e^ε)/(1 + e^ε0), or 0 if ε ≥ ε0."""
+    """Return the largest δ(ε) of any ε0-DP mechanism: (e^ε0 − e^ε)/(1 + e^ε0), or 0 if ε ≥ ε0.
+
+    Randomised response attains this δ (Kairouz, Oh and Viswanath 2015).
+    """
     return -np.expm1(np.minimum(epsilon - pure, 0.0)) * expit(pure)
 
 
 def laplace_from_approximate(epsilon: float, delta: float) -> float:
-    """Return Δ/b = ε − 2 ln(1 − δ) for the scale b at which Laplace noise on one number is exactly (ε, δ)-DP.
+    """Return the ratio Δ/b = ε − 2 ln(1 − δ) at which Laplace noise of scale b on one number is exactly (ε, δ)-DP.
 
-    With ε0 = Δ/b the curve is δ(ε) = 1 − exp((ε − ε0)/2) for ε ≤ ε0.
-
-    Raises:
-        ValueError: ε is not positive, or δ is outside [0, 1).
+    The curve is δ(ε) = 1 − exp((ε − Δ/b)/2) for ε ≤ Δ/b. Raises a ValueError unless ε > 0 and 0 ≤ δ < 1.
     """
     check_range("(0, inf)", epsilon=epsilon)
     check_range("[0, 1)", delta=delta)
@@ -67,9 +63,6 @@ def laplace_from_approximate(epsilon: float, delta: float) -> float:
 
 def gaussian_from_approximate(epsilon: float, delta: float) -> float:
     """Return the ratio σ/Δ at which Gaussian noise is exactly (ε, δ)-DP (Balle and Wang 2018, theorem 8).
-
-    The package dp-accounting computes this ratio. If the ratio does not agree with `gaussian_curve`, as for δ below
-    1e-15 at an ε near 0 and for ε above 1e10, a bisection of `gaussian_curve` is used instead.
 
     Raises:
         ValueError: ε is outside (0, 1e300], δ is outside (0, 1), or both are too small for any known noise.
@@ -94,11 +87,9 @@ def gaussian_from_approximate(epsilon: float, delta: float) -> float:
 
 
 def gaussian_curve(mu: float, epsilon: float) -> float:
-    """Return δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8).
-
-    With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ, δ is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)). For a small μ, the
-    difference of probabilities would lose all digits. There, μ φ(x − μ/2) (1 − x R(x)) approximates δ.
-    """
+    """Return δ(ε) of N(μ, 1) against N(0, 1): Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (Balle and Wang 2018, theorem 8)."""
+    # With Mills' ratio R(x) = Φ(−x)/φ(x) and x = ε/μ, δ is φ(x − μ/2) (R(x − μ/2) − R(x + μ/2)). For a small μ this is
+    # about μ φ(x − μ/2) (1 − x R(x)).
     if mu < _SMALL_SHIFT:
         x = epsilon / mu
         # φ(x) is 0 in floating point for larger x.
@@ -111,18 +102,16 @@ def gaussian_curve(mu: float, epsilon: float) -> float:
 
 
 def mills(x: float) -> float:
-    """Mills' ratio Φ(−x)/φ(x) of the standard normal law. It overflows to inf for x below about −38."""
+    """Mills' ratio Φ(−x)/φ(x) of the standard normal law, which overflows to inf for x below about −38."""
     return float(np.sqrt(np.pi / 2) * erfcx(x / np.sqrt(2)))
 
 
 def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: float = 1.0) -> np.ndarray:
-    """Hockey-stick divergence of two beta distributions with equal α+β, both truncated to [low, high].
-
-    With equal sums, the log-ratio of the densities is monotone in θ, so the supremum is attained at a half-line.
+    """Return the hockey-stick divergence of two beta distributions with equal α+β, both truncated to [low, high].
 
     Args:
         parameters_p, parameters_q: (α, β), shape (..., 2), with equal sums.
-        epsilon: ε, broadcast against the leading axes; negative only if the two laws differ.
+        epsilon: ε, broadcast against the leading axes. A negative ε needs two different laws.
         low, high: ends of the interval.
 
     Returns:
@@ -135,6 +124,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
     flip = p[..., 0] < q[..., 0]
     p, q = (np.where(flip[..., None], side[..., ::-1], side) for side in (p, q))
     ends = np.where(flip, 1 - high, low), np.where(flip, 1 - low, high)
+    # As α + β is equal, the log-ratio of the densities is monotone in θ, so a half-line attains the supremum.
     gap = p[..., 0] - q[..., 0]
     middle = (ends[0] + ends[1]) / 2
     at_middle = truncated_beta.log_density(middle, p, *ends) - truncated_beta.log_density(middle, q, *ends)
@@ -147,7 +137,7 @@ def beta_curve(parameters_p, parameters_q, epsilon, low: float = 0.0, high: floa
 
 
 def _above(start, parameters, low, high):
-    """P(logit θ ≥ start) of a beta distribution truncated to logits in [low, high], computed from its smaller tail."""
+    """Return P(logit θ ≥ start) of a beta distribution that is truncated to logits in [low, high]."""
     a, b = parameters[..., 0], parameters[..., 1]
     # If most of the law lies above the interval, upper tails near 1 would cancel. Then lower tails are used.
     beyond = a > (a + b) * expit(high)
@@ -159,7 +149,7 @@ def _above(start, parameters, low, high):
 
 
 def _upper_tail(place, a, b):
-    """P(logit θ ≥ place) of a beta distribution, computed from θ if θ is small, else from 1 − θ, which is faster."""
+    """Return P(logit θ ≥ place) of a beta distribution."""
     place, a, b = np.broadcast_arrays(place, a, b)
     low = place < -8
     tails = np.empty(place.shape)
@@ -174,10 +164,11 @@ def _upper_tail(place, a, b):
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
-    """Return δ(ε) of a mechanism for binary data that draws from a beta law, the maximum over neighbours in any order.
+    """Return δ(ε) of a mechanism for binary data that draws from a beta law, the maximum over neighbours.
 
     Args:
-        mechanism: its `release_law` gives (α, β) for (successes, failures). Its `ends` truncate the beta law.
+        mechanism: a mechanism with `release_law`, which gives (α, β) for (successes, failures), and with `ends`, which
+            truncate the beta law.
         epsilon: ε ≥ 0.
     """
     successes = np.arange(mechanism.n + 1.0)
@@ -189,10 +180,7 @@ def bits_curve(mechanism, epsilon: float) -> float:
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
     """Return the largest value in [low, high] that meets a condition, by bisection of its logarithm.
 
-    All smaller values must meet the condition too.
-
-    Raises:
-        ValueError: `low` does not meet the condition.
+    All smaller values must meet the condition too. Raises a ValueError if `low` does not meet the condition.
     """
     if met(high):
         return high
@@ -205,18 +193,20 @@ def largest_within(met: Callable[[float], bool], low: float, high: float, steps:
 
 
 def converted_epsilon(rdp: Callable[[np.ndarray], np.ndarray], delta: float) -> float:
-    """Return the smallest ε that a Rényi DP curve at `ORDERS` implies at δ (dp-accounting)."""
+    """Return the smallest ε that a Rényi DP curve at `ORDERS` implies at δ."""
     return to_approximate(ORDERS, rdp(ORDERS), delta)[0]
 
 
 def implied(cost: Cost, rdp: Callable, budget: Cost) -> Cost:
-    """Return the (ε, δ) guarantee that a pure or Rényi guarantee implies, stated at the budget's ε or δ.
+    """Return the (ε, δ) guarantee that a pure or Rényi guarantee implies.
+
+    A Rényi guarantee is converted at the budget's δ. A pure ε0 becomes (ε0, 0) if ε0 is within the budget. Otherwise
+    its δ at the budget's ε is returned.
 
     Args:
         cost: a cost of notion "pure" or "rdp".
         rdp: the Rényi curve of the guarantee, a function of orders.
-        budget: an (ε, δ) budget, of notion "approximate". The result for a Rényi curve is at this δ. The result for a
-            pure ε0 is (ε0, 0) if ε0 ≤ ε, and otherwise at the budget's ε.
+        budget: a budget of notion "approximate".
     """
     if cost.notion == "rdp":
         return Cost("approximate", converted_epsilon(rdp, budget.delta or 0.0), delta=budget.delta)
@@ -233,7 +223,8 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
         at: function of the setting that returns a mechanism.
         budget: a budget of notion "approximate".
         accounting: "stated" or "exact".
-        low, high, steps: as in `largest_within`.
+        low, high: ends of the search.
+        steps: number of bisections.
 
     Raises:
         ValueError: the setting `low` costs more than the budget.
@@ -252,11 +243,13 @@ def largest_setting(at: Callable[[float], Any], budget: Cost, accounting: str, l
 def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
     """Return the mechanism with the least private setting whose privacy curve is within an (ε, δ) budget.
 
+    A mechanism without a setting stays as it is. The result is None if the budget covers no mechanism.
+
     Args:
-        mechanism: the mechanism. Without a setting to calibrate, it is returned itself, or None if it costs too much.
+        mechanism: the mechanism to calibrate.
         budget: a budget of notion "approximate".
-        largest: the largest setting to try, for a setting that lowers privacy as it grows. If None, the search starts
-            at the mechanism's setting and doubles or halves it.
+        largest: the largest setting to try, if larger settings are less private. If None, the search starts at the
+            mechanism's setting, and doubles or halves it.
     """
     _, allowed = approximate_budget(budget)
     setting = mechanism.calibrated
@@ -292,8 +285,6 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
     """Return the mechanism with the largest Rényi budget at one order whose whole Rényi curve implies (ε, δ)-DP.
-
-    The mechanisms differ only in one setting, so a budget at any order with finite curves identifies them.
 
     Args:
         calibrate: function of a `Cost` that returns a mechanism.

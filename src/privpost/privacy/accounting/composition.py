@@ -1,9 +1,8 @@
 """Privacy of several releases about the same data, by composing privacy loss distributions (package dp-accounting).
 
-For k draws of one mechanism for binary data, the curve δ(ε) of a pair of neighbours is the curve of the k-fold product
-of their laws. The maximum over all pairs is exact. The loss distribution is put on a grid by connecting the points of
-one draw's exact curve at the grid (Doroshenko et al. 2022). Losses beyond the grid count as infinite. Both steps raise
-δ at every ε, also for products. Releases of different kinds are composed through laws that dominate them (`losses`).
+The curve δ(ε) of k releases with equal laws is the curve of the k-fold product of these laws. Releases of different
+kinds are composed through laws that dominate them (`losses`). Loss distributions are put on a grid, which raises δ
+(Doroshenko et al. 2022). Losses beyond the grid count as infinite.
 """
 
 import math
@@ -53,10 +52,10 @@ def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0,
 
 
 def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int) -> np.ndarray:
-    """Return, for each k, the smallest ε at which k draws together are (ε, δ)-DP for all neighbouring counts.
+    """Return, for each number k of draws, the smallest ε at which k draws together are (ε, δ)-DP.
 
     Args:
-        mechanism: for binary data. Its `release_law` gives (α, β) for (successes, failures), truncated to its `ends`.
+        mechanism: a mechanism for binary data that draws from a beta law, as in `approximate.bits_curve`.
         draws: numbers k of draws.
         delta: δ of all draws together.
         points: number of grid points for the losses of one draw.
@@ -74,7 +73,7 @@ def bits_epsilon(mechanism: Any, draws: Sequence[int], delta: float, points: int
 
 
 def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> float:
-    """Return k ε₁, the ε of k draws by simple addition, where one draw is (ε₁, δ/k)-DP by its curve δ(ε)."""
+    """Return the ε of k draws by simple addition: k ε₁, where one draw is (ε₁, δ/k)-DP by its curve δ(ε)."""
     if curve(0.0) <= delta / draws:
         return 0.0
     inverse = largest_within(lambda value: curve(1 / value) <= delta / draws, 1 / _LARGEST, 1 / _SMALLEST)
@@ -82,22 +81,21 @@ def naive_epsilon(curve: Callable[[float], float], draws: int, delta: float) -> 
 
 
 def renyi_epsilon(rdp: Callable[[np.ndarray], np.ndarray], draws: int, delta: float) -> float:
-    """Return the ε at δ of k draws by conversion of their summed Rényi curve."""
+    """Return the ε at δ of k draws, by conversion of the sum of their Rényi curves."""
     return to_approximate(ORDERS, draws * rdp(ORDERS), delta)[0]
 
 
 def compose(releases: Iterable[Any], delta: float) -> Cost:
-    """Return an (ε, δ) cost of several releases about the same records, made by this package or elsewhere.
+    """Return an (ε, δ) cost of several releases about the same records.
+
+    The cost is rounded up, and its ε is inf if none is known. The cost is valid only if no release influenced the
+    choice or the number of later releases.
 
     Args:
         releases: each is a law of `privpost.privacy.accounting.losses`, a pure or (ε, δ) `Cost`, a mechanism, or a
-            function that returns Rényi DP parameters at orders (k,). Among the laws, `Normal(shift)` with shift = Δ/σ
-            is for Gaussian noise, and `Response(epsilon, delta)` is for anything that is (ε, δ)-DP.
+            function that returns Rényi DP parameters at orders (k,). `Normal(shift)` with shift = Δ/σ is the law of
+            Gaussian noise. `Response(epsilon, delta)` is a law for anything that is (ε, δ)-DP.
         delta: δ in (0, 1) of all releases together.
-
-    Returns:
-        An approximate cost, rounded up. Its ε is inf if none is known. The cost is valid only if earlier results did
-        not influence the choice or the number of later releases.
 
     Raises:
         ValueError: there are no releases, a cost is in Rényi DP (one order is not enough), or δ is outside (0, 1).
@@ -130,20 +128,17 @@ def _law(release: Any) -> Law:
 
 
 def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
-    """Return an ε at which releases with these laws together are (ε, δ)-DP, or inf if no such ε is known.
+    """Return an ε at which releases with these laws together are (ε, δ)-DP, or inf if no ε is known.
 
-    The result is the smallest of three values: the sum of the pure ε (if all laws have one), the ε of the sum of all
-    Rényi curves, and the ε of the product of all laws. Laws known only by Rényi curves enter the product as one law
-    with the sum of these curves. Losses are rounded up, and δ is lowered by a bound on the rounding error.
-
-    The result is valid only if neither the laws nor their number depend on earlier releases. Stopping early because of
-    a result costs as much as making all planned releases. If earlier results influenced the laws, only sums of ε and δ
-    are proved; sums of Rényi curves would need a budget set beforehand (Feldman and Zrnic 2021), which ledgers lack.
+    The result is the smallest of three values: the sum of the pure ε, the ε of the sum of all Rényi curves, and the ε
+    of the product of all laws. The result is valid only if neither the laws nor their number depend on earlier
+    releases. Otherwise only sums of ε and δ are proved. A stop because of a result costs as much as all planned
+    releases.
 
     Args:
         laws: at least one law.
         delta: δ in (0, 1).
-        tell: function that is called after each step with the number of steps done and of all steps.
+        tell: function that is called after each step with the number of steps done and the number of all steps.
     """
     counts = Counter(law for law in laws if not law.perfect)
     if not counts:
@@ -163,7 +158,7 @@ def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None]
 
 
 class _Steps:
-    """Iterates over items, and after each reports the number of steps done and of all steps."""
+    """Iterates over items, and reports after each item the number of steps done and the number of all steps."""
 
     def __init__(self, total: int, tell: Callable[[int, int], None] | None):
         self._total, self._tell, self._done = total, tell, 0
@@ -177,7 +172,7 @@ class _Steps:
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> float:
-    """Return the ε at δ of the product of all laws, each to the power of its count."""
+    """Return the ε at δ of the product of all laws, where each law has the power of its count."""
     from dp_accounting.pld import pld_pmf
 
     reaches = {law: law.reach for law in steps(counts)}

@@ -12,24 +12,22 @@ from privpost.models.base import Checked, check_range, is_number
 Notion = Literal["pure", "rdp", "approximate"]
 NOTIONS = get_args(Notion)
 
-# With this tolerance, rounding does not make a budget refuse its k equal parts, or a charge found by bisection.
+# With this tolerance, a budget covers its k equal parts, or a charge found by bisection, despite rounding.
 RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Cost(metaclass=Checked):
-    """What one release costs, in one notion of differential privacy. Neighbours differ by substitution of a record.
+    """The cost of one release in one notion of differential privacy. Neighbours differ by substitution of a record.
 
     Attributes:
-        notion: "pure" (ε-DP), "rdp" (Rényi DP of one order) or "approximate" ((ε, δ)-DP).
+        notion: "pure" (ε-DP), "rdp" (Rényi DP of one order, Mironov 2017) or "approximate" ((ε, δ)-DP).
         epsilon: ε ≥ 0; `inf` means no privacy.
         order: order λ ≥ 1 of the Rényi divergence, for "rdp" only: 1 is the Kullback-Leibler limit, `inf` is pure DP.
         delta: δ in [0, 1], for "approximate" only.
 
     Raises:
         ValueError: a field is outside its range, missing, or given for a notion that does not have it.
-
-    Rényi DP is defined as in Mironov (2017). The order is called λ as in Geumlek et al. (2017), definition 4.
 
     >>> print(Cost("pure", 0.5) + Cost("pure", 0.25))
     pure(epsilon=0.75)
@@ -57,13 +55,10 @@ class Cost(metaclass=Checked):
             raise ValueError(f"delta is {self.delta!r}; only an approximate cost has one, this one is {self.notion}")
 
     def to_notion_of(self, other: "Cost") -> "Cost":
-        """Return the same guarantee in the notion (and order) of another cost.
+        """Return the guarantee in the notion and order of another cost.
 
-        A pure cost converts to Rényi DP by `pure_to_rdp`, and to approximate DP with δ = 0.
-
-        Raises:
-            ValueError: there is no such conversion. Rényi DP of one order converts neither to pure DP nor to another
-                order; (ε, δ)-DP converts to no other notion.
+        A pure cost converts to Rényi DP by `pure_to_rdp`, and to approximate DP with δ = 0. Any other cost converts
+        only to its own notion and order. Raises a ValueError if there is no conversion.
         """
         check_cost("budget", other)
         if self.notion == other.notion:
@@ -77,12 +72,12 @@ class Cost(metaclass=Checked):
         raise ValueError(f"notion: a cost of notion {self.notion!r} does not convert to {other.notion!r}")
 
     def within(self, budget: "Cost") -> bool:
-        """Whether the cost, in the budget's notion, is at most the budget (relative tolerance 1e-9)."""
+        """Whether the cost, in the budget's notion, is at most the budget up to a relative tolerance of 1e-9."""
         cost = self.to_notion_of(budget)
         return at_most(cost.epsilon, budget.epsilon) and at_most(cost.delta or 0.0, budget.delta or 0.0)
 
     def __add__(self, other: "Cost") -> "Cost":
-        """Return the cost of two releases about the same records together (`sequential`)."""
+        """Return the cost of two releases about the same records together."""
         check_cost("other", other)
         return sequential([self, other])
 
@@ -103,10 +98,9 @@ def at_most(value: float, limit: float) -> bool:
 
 
 def sequential(costs: Sequence[Cost]) -> Cost:
-    """Cost of several releases about the same records: ε and δ add, within one notion and order.
+    """Return the cost of several releases about the same records: the sums of ε and of δ.
 
-    Raises:
-        ValueError: there are no costs, or they differ in notion or order.
+    Raises a ValueError if there are no costs, or if they differ in notion or order.
     """
     first = _one_notion(costs)
     delta = None if first.delta is None else min(1.0, math.fsum(cost.delta or 0.0 for cost in costs))
@@ -114,10 +108,12 @@ def sequential(costs: Sequence[Cost]) -> Cost:
 
 
 def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
-    """Cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
+    """Return the cost of releases about disjoint parts of the records: the sum of the `changed_parts` largest costs.
 
-    `changed_parts` is the number of parts in which two neighbouring data sets can differ: 1 if the part of each record
-    is fixed, such as by its index; 2 if substituting a record can move the record from one part to another.
+    Args:
+        costs: cost of the release about each part.
+        changed_parts: number of parts in which neighbouring data sets can differ: 1 if the part of each record is
+            fixed, 2 if a substitution may move a record from one part to another.
 
     Raises:
         ValueError: there are no costs, they differ in notion or order, or changed_parts is not 1 or 2.
@@ -146,16 +142,13 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:
-    """Largest Rényi divergence of an order that ε-DP allows. Randomised response on two answers attains it.
+    """Return the largest Rényi divergence of an order that ε-DP allows. Randomised response attains this bound.
 
         D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
 
     Args:
         epsilon: ε ≥ 0, any shape; `inf` gives `inf`.
         order: λ ≥ 1, broadcast against epsilon; `inf` is allowed.
-
-    Returns:
-        The largest divergence, of the broadcast shape.
 
     Raises:
         ValueError: an ε is below 0 or an order is below 1.
@@ -176,9 +169,7 @@ def pure_to_rdp(epsilon, order) -> np.ndarray:
 
 
 def rdp_to_pure_epsilon(target, order) -> np.ndarray:
-    """Largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
-
-    This function inverts `pure_to_rdp` in ε by bisection. `pure_to_rdp` of the result never exceeds the target.
+    """Return the largest ε for which every ε-DP mechanism has Rényi divergence at most `target` at the given order.
 
     Args:
         target: Rényi DP parameter ≥ 0, any shape; `inf` gives `inf`.
@@ -190,7 +181,7 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
     check_range("[0, inf]", target=target)
     check_range("[1, inf]", order=order)
     target, order = np.broadcast_arrays(np.asarray(target, float), np.asarray(order, float))
-    # D_λ(ε) ≤ ε, and D_λ(ε) ≥ D_1(ε) = ε tanh(ε/2) ≥ ε − 0.56: the root lies in [target, target + 0.6].
+    # As ε ≥ D_λ(ε) ≥ D_1(ε) = ε tanh(ε/2) ≥ ε − 0.56, the root lies in [target, target + 0.6].
     low, high = target.copy(), target + 0.6
     for _ in range(200):
         middle = (low + high) / 2
@@ -200,18 +191,15 @@ def rdp_to_pure_epsilon(target, order) -> np.ndarray:
 
 
 def to_approximate(orders, epsilons, delta: float) -> tuple[float, float]:
-    """Return the smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives it.
+    """Return the smallest ε such that a Rényi DP curve implies (ε, δ)-DP, and the order that gives this ε.
 
-    The package dp-accounting computes this ε (Canonne, Kamath and Steinke 2020, proposition 12).
+    The package dp-accounting computes ε (Canonne, Kamath and Steinke 2020, proposition 12). The result is (inf, nan) if
+    the curve is infinite at all orders.
 
     Args:
-        orders: orders ≥ 1 of the curve, shape (k,). Only orders above 1.01 can give a finite ε. The order inf means
-            pure DP: its Rényi DP parameter is itself a candidate for ε.
+        orders: orders ≥ 1 of the curve, shape (k,). Orders up to 1.01 give no finite ε. The order inf means pure DP.
         epsilons: Rényi DP parameters, shape (k,); `inf` beyond an asymptote.
         delta: δ in (0, 1).
-
-    Returns:
-        (ε, order); (inf, nan) if the curve is infinite at all orders.
 
     Raises:
         ValueError: the shapes differ, an order is below 1, an ε is below 0, or δ is outside (0, 1).

@@ -1,10 +1,8 @@
-"""Privacy of Markov chain Monte Carlo that queries the private data at every update, under pure DP.
+"""Pure DP costs of Markov chain Monte Carlo that queries the private data at every update.
 
-This follows Foulds et al. (2016), section 4. Neighbours differ by substitution of one record. The bounds hold if every
-state of the chain is released, hence also for the last state alone, and they need no convergence. A chain that uses
-only statistics released before is post-processing and has no further cost.
-
-Δ is the sensitivity of the log-joint density: the supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
+The bounds are those of Foulds et al. (2016), section 4. They hold if every state of the chain is released, and they
+need no convergence. Neighbours differ by substitution of one record. Δ is the sensitivity of the log-joint density: the
+supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
 
 import math
@@ -19,12 +17,10 @@ from privpost.privacy.checks import check_choice, check_count
 
 
 def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
-    """Cost 2Δ/T of one Gibbs update, an exponential mechanism over the values of one variable (equation 19).
-
-    An update changes only one variable of the state, so Δ of the log-joint bounds the sensitivity of every update.
+    """Return the cost 2Δ/T of one Gibbs update, an exponential mechanism over the values of one variable (equation 19).
 
     Args:
-        sensitivity: Δ > 0.
+        sensitivity: sensitivity Δ > 0 of the log-joint density.
         temperature: temperature T > 0 of the conditional distribution.
 
     Raises:
@@ -35,7 +31,9 @@ def update_cost(sensitivity: float, temperature: float = 1.0) -> Cost:
 
 
 def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_latents: int = 1) -> Cost:
-    """Cost of a scan that updates every variable once: shared variables in sequence, latent variables in parallel.
+    """Return the cost of a scan that updates every variable once.
+
+    The costs of shared variables add up. The costs of latent variables compose in parallel (`costs.parallel`).
 
     Args:
         shared: costs of updating variables whose conditional distribution depends on all records.
@@ -53,23 +51,16 @@ def scan_cost(shared: Sequence[Cost], latents: Sequence[Cost] = (), changed_late
 
 
 def chain_cost(scan: Cost, iterations: int) -> Cost:
-    """Cost of a chain of scans by sequential composition, which needs no convergence.
-
-    For example, 200 iterations of a pass over the latents and a parameter update, at ε each, cost 400 ε (section 5).
-
-    Raises:
-        ValueError: iterations is not an integer of at least 1.
-    """
+    """Return the cost of a chain of scans, the sum of the scans' costs. Raises a ValueError unless iterations ≥ 1."""
     check_count("iterations", iterations)
     return sequential([scan] * iterations)
 
 
 def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
-    """Cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a secret uniform subset of q of the N records.
+    """Return the cost ln(1 + (q/N)(e^ε − 1)) of an update that reads a secret uniform subset of q of the N records.
 
-    This bound holds for substitution and subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The
-    result of the update must not show which records were read. A random scan over per-record latents shows them, as
-    only updated latents can change (see `random_scan_cost`).
+    The bound holds for subsets without replacement (Balle, Barthe and Gaboardi 2018, theorem 9). The result of the
+    update must hide which records were read. For a random scan over per-record latents, use `random_scan_cost` instead.
 
     Args:
         update: pure cost ε of the update for the records that it reads.
@@ -88,22 +79,17 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 
 
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
-    """Cost of random-scan steps with a public state, each of which updates q of N per-record latents at random.
+    """Return the cost of k steps with a public state, each of which updates q of N per-record latents at random.
 
-    A record is read only when its latent is updated. Changed values show which latents were updated, so one step costs
-    the full ε, without amplification. But over k steps a record is read only Binomial(k, q/N) times. Let m be the
-    smallest count with P(Binomial(k, q/N) > m) ≤ δ. The k steps are (mε, δ)-DP: the schedule of updates does not depend
-    on the data, and given the schedule each reading of a record costs at most ε.
+    A record is read Binomial(k, q/N) times, and each reading costs at most ε. Let m be the smallest count with tail
+    probability P(Binomial(k, q/N) > m) ≤ δ. The cost is mε at this tail probability, or the pure cost kε if δ = 0.
 
     Args:
         update: pure cost ε of updating one latent.
         updated: number q of latents updated in one step, 1 ≤ q ≤ N.
         variables: number N of latents.
         steps: number k of steps, at least 1.
-        delta: δ in [0, 1); 0 gives the pure cost kε.
-
-    Returns:
-        A pure cost for δ = 0, otherwise an approximate cost whose δ is the tail probability P(Binomial(k, q/N) > m).
+        delta: δ in [0, 1).
 
     Raises:
         ValueError: the cost is not pure, or an argument is outside its range.
@@ -122,20 +108,19 @@ def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, del
 def metropolis_hastings_cost(
     sensitivity: float, temperature: float = 1.0, acceptance: str = "metropolis", hold: float = 0.0
 ) -> Cost:
-    """Cost of one Metropolis-Hastings step whose proposal does not depend on the data.
+    """Return the cost of one Metropolis-Hastings step whose proposal does not depend on the data.
 
     Between neighbours, the logarithm of the acceptance ratio r changes by at most c = 2Δ/T.
 
-        "barker", acceptance a = r/(1+r): the step costs c, as it is an exponential mechanism on two candidates.
-        "metropolis", a = min(1, r): accepting costs at most c. Staying has probability h + (1−h)(1−a), where h is the
-        probability of making no proposal, and costs at most ln(1 + (1−h)(1−e^−c)/h). The step costs the maximum: c if
-        h ≥ 1/2, and infinity if h = 0, as a rejection then excludes all data with a = 1.
+        "barker" accepts a proposal with probability r/(1+r). The step costs c.
+        "metropolis" makes no proposal with probability h, and accepts a proposal with probability min(1, r). The step
+            costs the maximum of c and ln(1 + (1−h)(1−e^−c)/h). The maximum is c if h ≥ 1/2, and infinity if h = 0.
 
     Args:
-        sensitivity: Δ > 0.
-        temperature: T > 0.
+        sensitivity: sensitivity Δ > 0 of the log-joint density.
+        temperature: temperature T > 0 of the target density.
         acceptance: "metropolis" or "barker".
-        hold: h in [0, 1), for "metropolis" only.
+        hold: probability h in [0, 1) of making no proposal, for "metropolis" only.
 
     Raises:
         ValueError: an argument is outside its range.

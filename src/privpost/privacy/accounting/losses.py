@@ -1,8 +1,8 @@
 """Laws that dominate a release: pairs of distributions at least as easy to tell apart as releases about neighbours.
 
-A law has a curve δ(ε) that is at least the release's curve for all neighbours, in both orders. If each pair is fixed
-beforehand, the product of the pairs dominates several releases together, even if a release depends on earlier releases
-in other ways (Zhu, Dong and Wang 2022). A ledger stores a law as JSON with public numbers only.
+The curve δ(ε) of a law is at least the curve of the release for all neighbours, in both orders. If each pair is fixed
+beforehand, the product of the pairs dominates several releases together (Zhu, Dong and Wang 2022). A ledger stores a
+law as JSON, which has public numbers only.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ MOST_COUNTS = 1000
 
 @dataclass(frozen=True)
 class Law(ABC):
-    """Base of the laws of one release. Equal releases have equal laws."""
+    """Base of the laws that dominate one release."""
 
     name: ClassVar[str]
     # [0, reach] is split into this many parts. In each part, a chord above the curve replaces the curve.
@@ -43,15 +43,15 @@ class Law(ABC):
 
     @abstractmethod
     def curve(self, epsilon: np.ndarray) -> np.ndarray:
-        """δ at every ε ≥ 0, shape (k,)."""
+        """Return δ at every ε ≥ 0, shape (k,)."""
 
     def rdp(self, orders: np.ndarray) -> np.ndarray:
-        """Rényi DP parameters of the release at the orders; inf if unknown."""
+        """Return Rényi DP parameters of the release at the orders, or inf if they are unknown."""
         return np.full(np.shape(orders), math.inf)
 
     @property
     def pure(self) -> float:
-        """Pure ε of the release; inf if unknown."""
+        """Pure ε of the release, or inf if it is unknown."""
         return math.inf
 
     @property
@@ -61,21 +61,21 @@ class Law(ABC):
 
     @property
     def reach(self) -> float:
-        """An ε at which δ is at most `TAIL`, or 384 if no smaller ε has this property."""
+        """An ε at which δ is at most `TAIL`, or 384 if no smaller value is found."""
         ends = np.append(2.0 ** np.arange(-20, 9), 1.5 * 2.0 ** np.arange(-20, 9))
         ends.sort()
         return float(next((end for end in ends if self.curve(np.array([end]))[0] <= TAIL), ends[-1]))
 
     def line(self) -> dict[str, Any]:
-        """The law as JSON, as a ledger stores it."""
+        """Return the law as JSON for a ledger."""
         return {"law": self.name, **dataclasses.asdict(self)}
 
 
 @dataclass(frozen=True)
 class Response(Law):
-    """Randomised response, repeated `times` times, which dominates every ε-DP release (Kairouz, Oh and Viswanath 2015).
+    """Randomised response, repeated `times` times. One response dominates every (ε, δ)-DP release.
 
-    With δ > 0 this law reveals the true answer with probability δ, and dominates every (ε, δ)-DP release.
+    The true answer is revealed with probability δ (Kairouz, Oh and Viswanath 2015).
     """
 
     epsilon: float
@@ -110,7 +110,7 @@ class Response(Law):
 
 @dataclass(frozen=True)
 class Normal(Law):
-    """Normal or discrete normal noise of standard deviation 1 (by its Rényi curve), for neighbours `shift` apart."""
+    """Normal or discrete normal noise of standard deviation 1 on neighbours' statistics that differ by `shift`."""
 
     shift: float
 
@@ -148,13 +148,8 @@ class Summed(Law):
 class Beta(Law):
     """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
 
-    Neighbours differ in one record, and `others` records are in either of two categories. With more categories, still
-    only two counts differ. Then the ratio of the Dirichlet densities depends only on the share of one category in these
-    two, and this share has a beta law. All other records may then be in a third category, so `others` is 0.
-
-    For a share on [0, 1] smaller parameters are worse: a draw from Beta(a, b) times an independent draw from
-    Beta(a + b, c) has the law Beta(a, b + c), and a + b is the same for both neighbours. So the smallest values of both
-    counts dominate a range of counts.
+    `others` is the number of records in the two categories of the share, without the record in which neighbours differ.
+    For more than two categories `others` is 0, as all other records may be in a third category.
     """
 
     prior: tuple[float, float]
@@ -175,7 +170,7 @@ class Beta(Law):
 
     @property
     def pure(self) -> float:
-        """Pure ε of a draw, which is the range of the densities' log-ratio. It is inf on [0, 1]."""
+        """Pure ε of a draw, which is the range of the log-ratio of the densities, or inf on [0, 1]."""
         return self.weight * float(np.diff(logit(self.ends))[0])
 
     @property
@@ -197,7 +192,9 @@ class Beta(Law):
         return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Beta parameters, without the record that differs, of pairs of laws that together dominate all counts."""
+        """Return beta parameters of laws that together dominate all counts of the other records."""
+        # On [0, 1], smaller parameters are worse: a draw from Beta(a, b) times an independent draw from Beta(a + b, c)
+        # has the law Beta(a, b + c). So the smallest values of both counts dominate a range of counts.
         (first, second), step = self.prior, 1 if math.isfinite(self.pure) else 4
         counts = np.array(list(_ranges(self.others, step)))
         low, high = first + self.weight * counts[:, 0], second + self.weight * (self.others - counts[:, 1])
@@ -212,7 +209,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of ranges that cover 0..most, longer towards the middle, or of length 1 if `step` is 1."""
+    """Yield (first, last) of ranges that cover 0..most, longer towards the middle unless `step` is 1."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)
@@ -224,11 +221,7 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A draw from a gamma law with a known shape and, for the worst pair of neighbours, the two `rates`.
-
-    Between neighbours, the logarithm of a draw shifts by the logarithm of the ratio of the rates. As the ratio of the
-    densities is monotone, the curve grows with the ratio of the rates.
-    """
+    """A draw from a gamma law with a known shape and, for the worst pair of neighbours, the two `rates`."""
 
     shape: float
     rates: tuple[float, float]
@@ -247,7 +240,7 @@ class Gamma(Law):
         epsilon = np.minimum(epsilon, 700.0)
         (low, high), shape = self.rates, self.shape
         gap, ratio = high - low, shape * math.log(self.rates[0] / self.rates[1])
-        # The lower rate favours large draws, the higher rate small ones; the density ratio at small draws is bounded.
+        # The lower rate favours large draws, and the higher rate small draws, at which the density ratio is bounded.
         large, small = (epsilon - ratio) / gap, np.maximum((-ratio - epsilon) / gap, 0.0)
         ways = (
             gammaincc(shape, low * large) - np.exp(epsilon) * gammaincc(shape, high * large),
@@ -264,7 +257,7 @@ LAWS: dict[str, type[Law]] = {law.name: law for law in (Response, Normal, Beta, 
 
 
 def read(entry: dict[str, Any]) -> Law:
-    """Return the law that a line of a ledger states. If the line states none, return the worst law for its ε and δ.
+    """Return the law that a line of a ledger states, or else the worst law for the line's ε and δ.
 
     Raises:
         ValueError, TypeError, KeyError: the stated law is unknown or invalid.

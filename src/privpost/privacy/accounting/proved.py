@@ -1,6 +1,6 @@
 """Finds the posterior draw that is nearest to the true posterior and whose cost is proved to be within a budget.
 
-The search is in floating point. The proof is in interval arithmetic, with the same numbers that a draw uses.
+The search is in floating point. The proof is in interval arithmetic, with the numbers that a draw uses.
 """
 
 import math
@@ -51,7 +51,7 @@ def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta:
 
 
 def bound(mechanism, delta: float | None) -> tuple[float, float]:
-    """Return the proved ε (at δ, unless δ is None) and the order used, the best one found in floating point."""
+    """Return the proved ε of a mechanism and the Rényi order used. A `delta` of None asks for the pure ε."""
     if delta is None:
         return mechanism.certified_epsilon(), math.inf
     order = _converted(mechanism, delta)[1]
@@ -59,7 +59,7 @@ def bound(mechanism, delta: float | None) -> tuple[float, float]:
 
 
 def _largest(make, epsilon: float, delta: float) -> float:
-    """Return the largest coefficient that costs at most ε, computed in floating point."""
+    """Return the largest coefficient that costs at most ε at δ, computed in floating point."""
     try:
         return largest_within(lambda value: _converted(make(value), delta)[0] <= epsilon, _LEAST, 1.0, 60)
     except ValueError:
@@ -72,7 +72,7 @@ def _largest(make, epsilon: float, delta: float) -> float:
 
 
 def _lessened(value: float, step: float) -> Iterator[float]:
-    """Yield a value, then smaller ones down to 1e-12 times this value. The relative step doubles each time, up to ½."""
+    """Yield a value and then smaller values, down to 1e-12 times this value, with doubling relative steps."""
     least = 1e-12 * value
     while value >= least:
         yield value
@@ -81,7 +81,7 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """Return the smallest ε at δ over all orders (inf if none is finite) and the order with this ε, as floats."""
+    """Return the smallest ε at δ over all orders, or inf if none is finite, and the order with this ε."""
     # The conversion of dp-accounting returns no order for an infinite or negligible cost.
     epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(epsilons)

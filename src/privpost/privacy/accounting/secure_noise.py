@@ -1,4 +1,4 @@
-"""How much discrete noise a budget needs, by the privacy maps of the package opendp, which round ε up."""
+"""Finds the least discrete noise that a budget allows, by the privacy maps of the package opendp."""
 
 import math
 from collections.abc import Callable
@@ -15,8 +15,7 @@ def least(
 ) -> tuple[Any, float | None]:
     """Return the mechanism with the least noise that a budget allows, and the ε that opendp proves for it.
 
-    For secure noise, ε is lowered or σ is raised until the privacy map of opendp is within the budget's ε. For
-    simulated noise nothing is proved, and the returned ε is None.
+    The returned ε is None for simulated noise, for which nothing is proved.
 
     Args:
         make: function that returns the mechanism, given ε for Laplace noise, or σ for Gaussian noise.
@@ -59,8 +58,8 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
 def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """Return the smallest σ that the privacy map of opendp allows, which uses zero-concentrated DP.
 
-    This σ is 1.03 to 1.14 times the `analytic_sigma` if δ is from 1e-12 to 1e-6 and ε from 0.001 to 10, and up to 1.52
-    times that σ if δ = 0.1.
+    This σ is 1.03 to 1.14 times the `analytic_sigma` if δ is from 1e-12 to 1e-6 and ε is from 0.001 to 10. The factor
+    is at most 1.52 if δ = 0.1.
     """
     analytic = analytic_sigma(epsilon, delta, sensitivity)
     # Larger scales would be refused later, after seconds of computation in opendp.

@@ -1,7 +1,7 @@
 """Upper bounds of privacy costs in rigorous interval arithmetic, for releases of real data.
 
-A mechanism finds its coefficients in floating point, so they may be slightly wrong. This module bounds the cost of a
-draw with these coefficients as they are. Each number is enclosed in a ball: an interval that contains the true value.
+The bounds hold for the coefficients that a mechanism uses, even if floating point made them slightly wrong. A number is
+enclosed in a ball: an interval that contains the true value.
 """
 
 import math
@@ -15,7 +15,7 @@ _PRECISION = 256
 
 
 def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: float) -> float:
-    """Return an upper bound of `renyi.dirichlet_categorical_supremum` ("exact"). It is inf beyond the asymptote."""
+    """Return an upper bound of `renyi.dirichlet_categorical_supremum` ("exact"). The bound can be inf."""
     weight, exact = Fraction(r), Fraction(order)
     scaled = {float(value): Fraction(value) / Fraction(m) for value in prior}
     worst = 0.0
@@ -34,7 +34,7 @@ def dirichlet_rdp(prior: Sequence[float], n: int, r: float, m: float, order: flo
 
 
 def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -> float:
-    """Return an upper bound of the Rényi divergences, in both directions, between gamma laws with equal shapes.
+    """Return an upper bound of the Rényi divergences, in both directions, between two gamma laws with equal shapes.
 
     With ρ = rate_P / rate_Q, D_λ = shape / (λ−1) · [λ ln ρ − ln(1 + λ(ρ − 1))], or inf if 1 + λ(ρ − 1) ≤ 0.
     """
@@ -50,7 +50,7 @@ def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -
 
 
 def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
-    """Return an upper bound of the ε at δ that (λ, rdp)-Rényi DP implies.
+    """Return an upper bound of the ε at δ that a Rényi DP parameter `rdp` of order λ implies.
 
     This ε is max{0, rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1)} (Canonne, Kamath and Steinke 2020, proposition 12).
     """
@@ -63,18 +63,18 @@ def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
 
 
 def tempered_epsilon(a0: float, temperature: float) -> float:
-    """Return an upper bound of 2Δ/T, the cost of a draw of `ExponentialMechanism`, with Δ = ln((1−a0)/a0)."""
+    """Return an upper bound of the cost 2Δ/T of a draw of `ExponentialMechanism`, where Δ = ln((1−a0)/a0)."""
     with flint().ctx.workprec(_PRECISION):
         low = Fraction(a0)
         return above(2 * ball((1 - low) / low).log() / ball(Fraction(temperature)))
 
 
 def ball_epsilon(dimension: int, power: float, radius: float) -> float:
-    """Return an upper bound of 2√d ρR, the cost of one draw of d weights from a logistic posterior on a ball."""
+    """Return an upper bound of the cost 2√d ρR of drawing d weights from a logistic posterior on a ball of radius R."""
     with flint().ctx.workprec(_PRECISION):
         return above(2 * ball(Fraction(dimension)).sqrt() * ball(Fraction(power) * Fraction(radius)))
 
 
 def above(value) -> float:
-    """Return a float that is at least every number in a ball."""
+    """Return a float that is at least as large as every number in a ball."""
     return math.nextafter(float(value.upper()), math.inf)

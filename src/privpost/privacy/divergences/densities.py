@@ -1,7 +1,7 @@
 """Divergences between neighbours for a release of one number, by quadrature of its density.
 
 A change of variable makes densities fall doubly exponentially towards both ends (Takahasi and Mori 1974). The range is
-divided into intervals ("panels"). They are halved until Gauss-Legendre quadrature on each panel has converged.
+divided into intervals ("panels"). Panels are halved until Gauss-Legendre quadrature has converged on each of them.
 """
 
 import math
@@ -33,7 +33,7 @@ BISECTIONS = 18
 
 
 class Space(NamedTuple):
-    """A change of variable: the release as a function of u in [-end, end], its inverse, and the log of its slope."""
+    """A change of variable from u in [-end, end] to the release, with its inverse and the logarithm of its slope."""
 
     point: Callable
     coordinate: Callable
@@ -57,7 +57,7 @@ class Space(NamedTuple):
 
     @classmethod
     def line(cls, centre: float, width: float) -> "Space":
-        """Return the change of variable for real releases, with most points within about `width` of the centre."""
+        """Return the change of variable for real releases. Most points lie within about `width` of the centre."""
         half = math.pi / 2
         return cls(
             lambda u: centre + width * np.sinh(half * np.sinh(u)),
@@ -68,13 +68,13 @@ class Space(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours, and the law of a release of one number given the statistics.
+    """Pairs of neighbours, and the density of a release of one number given the statistics.
 
     Attributes:
         pairs: statistics of the neighbours, shape (pairs, 2, d).
         log_density: function of points (...) and statistics (..., d).
         space: the change of variable.
-        breaks: values of u at which a density jumps, shape (k,); panels end there.
+        breaks: values of u at which a density jumps, shape (k,).
     """
 
     pairs: np.ndarray
@@ -83,23 +83,26 @@ class Neighbours(NamedTuple):
     breaks: np.ndarray
 
     def blocks(self) -> "Iterator[Neighbours]":
-        """Yield blocks of `BLOCK` successive pairs, which have similar laws."""
+        """Yield blocks of `BLOCK` successive pairs."""
         for start in range(0, len(self.pairs), BLOCK):
             yield self._replace(pairs=self.pairs[start : start + BLOCK])
 
     @property
     def first_panels(self) -> np.ndarray:
-        """Panels (panels, 2) of equal width, divided further at the breaks."""
+        """Initial panels (panels, 2) of equal width, divided further at the breaks."""
         edges = np.linspace(-self.space.end, self.space.end, PANELS + 1)
         edges = np.unique(np.concatenate([edges, self.breaks]))
         return np.stack([edges[:-1], edges[1:]], axis=-1)
 
     def spread(self) -> "Neighbours":
-        """Return `SPREAD` evenly spaced pairs, including the first and the last."""
+        """Return `SPREAD` evenly spaced pairs, including the first pair and the last pair."""
         return self._replace(pairs=self.pairs[np.unique(np.linspace(0, len(self.pairs) - 1, SPREAD).astype(int))])
 
     def logs(self, u, row=None) -> tuple[np.ndarray, np.ndarray]:
-        """Both neighbours' log-densities: (pairs, ...) at u (...), or (k, ...) at u (k, ...) for the k pairs `row`."""
+        """Return the log-densities of both neighbours at u (...), each of shape (pairs, ...).
+
+        With indices `row` (k,) of pairs, u and the log-densities have the shape (k, ...).
+        """
         pairs, axes = (self.pairs, np.ndim(u)) if row is None else (self.pairs[row], np.ndim(u) - 1)
         pairs = pairs.reshape(len(pairs), 2, *(1,) * axes, pairs.shape[-1])
         points, log_slope = self.space.point(u), self.space.log_slope(u)
@@ -115,14 +118,17 @@ class Neighbours(NamedTuple):
 
 
 def nodes(edges) -> tuple[np.ndarray, np.ndarray]:
-    """Return the quadrature nodes u of panels (..., 2) and the logarithms of their weights, both of shape (..., 10)."""
+    """Return the quadrature nodes u of panels (..., 2) and the logarithms of the weights, both of shape (..., 10)."""
     half = np.diff(edges, axis=-1) / 2
     with np.errstate(divide="ignore"):
         return edges.mean(axis=-1, keepdims=True) + half * _NODES, np.log(half) + np.log(_WEIGHTS)
 
 
 def neighbours(mechanism: Any) -> Neighbours | None:
-    """Return a mechanism's neighbours; None if a release is not one number, or if its density or pairs are unknown."""
+    """Return a mechanism's neighbours, or None if quadrature cannot be used for its releases.
+
+    Quadrature needs releases of one number, a known density and known pairs of neighbours.
+    """
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
@@ -148,27 +154,26 @@ def neighbours(mechanism: Any) -> Neighbours | None:
 
 
 def _within(space: Space, points) -> np.ndarray:
-    """Return the u of the points, leaving out those beyond the ends."""
-    # At the ends of an interval, u is infinite.
+    """Return the values of u for points, without values of u beyond the ends."""
+    # The ends of an interval have an infinite u.
     with np.errstate(divide="ignore", invalid="ignore"):
         u = space.coordinate(np.asarray(points, float))
     return u[np.abs(u) < space.end]
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """Return δ(ε), the maximum over neighbours of ∫ (p − e^ε q)⁺; None if `neighbours` returns None.
+    """Return δ(ε), the maximum over neighbours of ∫ (p − e^ε q)⁺, or None if `neighbours` returns None.
 
-    Raises:
-        ValueError: a density does not integrate to one.
+    Raises a ValueError if a density does not integrate to one.
     """
     pairs = neighbours(mechanism)
     return None if pairs is None else max(_hockey_stick(block, mechanism, epsilon) for block in pairs.blocks())
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `neighbours` returns None.
+    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1, or None if `neighbours` returns None.
 
-    Raises: the same error as `curve`.
+    Raises a ValueError if a density does not integrate to one.
     """
     pairs = neighbours(mechanism)
     if pairs is None:
@@ -183,9 +188,9 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Return the distribution function of additive noise at values of any shape; None if `neighbours` returns None.
+    """Return the distribution function of additive noise at any values, or None if `neighbours` returns None.
 
-    Raises: the same error as `curve`.
+    Raises a ValueError if a density does not integrate to one.
     """
     pairs = neighbours(mechanism)
     if pairs is None:
@@ -200,7 +205,7 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs; negligible panels are cut."""
+    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs, without negligible panels."""
     wide, converged = pairs.first_panels, []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):
@@ -224,11 +229,8 @@ def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.n
 
 
 def _laws(pairs: Neighbours, mechanism, of: Callable, relative: float = RELATIVE):
-    """Return panels, and both neighbours' log-densities (pairs, panels, 12) at the ends and nodes of the panels.
-
-    As pairs are similar, a few of them determine the panels. If the law of any pair does not integrate to one on these
-    panels, all pairs determine them.
-    """
+    """Return panels, and both neighbours' log-densities (pairs, panels, 12) at the ends and nodes of the panels."""
+    # Pairs are similar, so a few pairs determine the panels. If this fails for any pair, all pairs determine them.
     for some in (pairs.spread(), pairs):
         edges = _panels(some, of, relative)
         u, log_weights = nodes(edges)
@@ -271,7 +273,7 @@ def _sorted(u, owner) -> np.ndarray:
 
 
 def _crossings(pairs: Neighbours, row, low, high, epsilon: float) -> np.ndarray:
-    """Return the u (k,) in [low, high] where the privacy loss of the pairs in `row` crosses ε, by bisection."""
+    """Return the u (k,) in [low, high] where the privacy loss of the pairs in `row` crosses ε."""
     if not len(row):
         return np.empty(0)
     start = _loss(*pairs.logs(low, row)) > epsilon
@@ -283,7 +285,7 @@ def _crossings(pairs: Neighbours, row, low, high, epsilon: float) -> np.ndarray:
 
 
 def _loss(p, q) -> np.ndarray:
-    """Return the privacy loss ln(p/q) from ln p and ln q; −inf where p is 0."""
+    """Return the privacy loss ln(p/q) from ln p and ln q, or −inf where p is 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(p), -np.inf, p - q)
 
@@ -295,7 +297,7 @@ def _excess(p, q, epsilon: float, log_weights) -> np.ndarray:
 
 
 def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
-    """Return the largest divergences (orders,) over pairs and directions; inf beyond the highest finite order."""
+    """Return the largest divergences (orders,) over pairs and directions, with inf for infinite divergences."""
     wide, some = pairs.first_panels, pairs.spread()
     coarse = _both_ways(some, wide)
     largest = max((order for order in orders if not _diverges(coarse, order)), default=1.0)
@@ -312,38 +314,39 @@ def _renyi(pairs: Neighbours, mechanism, orders) -> np.ndarray:
 
 
 def _both_ways(pairs: Neighbours, edges) -> list:
-    """Return (p, q, log-weights) and (q, p, log-weights); p and q are log-densities (pairs, panels, 10) at nodes."""
+    """Return log-densities (pairs, panels, 10) and log-weights as (p, q, weights) and as (q, p, weights)."""
     u, log_weights = nodes(edges)
     p, q = pairs.logs(u)
     return [(p, q, log_weights), (q, p, log_weights)]
 
 
 def _largest(laws, order: float) -> float:
-    """Return the largest divergence of an order. The first and last panels only show if it is finite."""
+    """Return the largest divergence of an order over the pairs in both directions."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]
         return max(float(term.sum(axis=(-1, -2)).max()) for term in terms)
     if _diverges(laws, order):
         return math.inf
+    # The first and the last panel only show whether the divergence is finite.
     parts = [_log_sum(_integrand(p, q, order) + w)[:, 1:-1] for p, q, w in laws]
     return max(float(_log_sum(term).max()) for term in parts) / (order - 1)
 
 
 def _diverges(laws, order: float) -> bool:
-    """Whether an integrand does not fall towards one of the ends, which shows that its integral is infinite."""
+    """Whether an integral is infinite, because its integrand does not fall towards one of the ends."""
     integrals = [_log_sum(_integrand(p, q, order) + w) for p, q, w in laws]
     return any(np.any(np.maximum(x[:, 0], x[:, -1]) - x.max(axis=1) > math.log(1e-6)) for x in integrals)
 
 
 def _integrand(p, q, order: float):
-    """Return ln(p^λ q^(1−λ)) from ln p and ln q; −inf where p is 0."""
+    """Return ln(p^λ q^(1−λ)) from ln p and ln q, or −inf where p is 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isneginf(p), -np.inf, order * p + (1 - order) * q)
 
 
 def _log_sum(terms) -> np.ndarray:
-    """Return ln Σ exp(terms) over the last axis; +inf where a term is +inf."""
+    """Return ln Σ exp(terms) over the last axis, or +inf where a term is +inf."""
     top = terms.max(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))

@@ -1,8 +1,8 @@
-"""Rényi DP of sampling from the posterior of a generalised linear model, and the settings that meet a budget.
+"""Privacy of draws from the posterior of a generalised linear model, and the settings that meet a budget.
 
-The prior is w ~ N(0, (nβ)⁻¹ I). Public bounds are ‖x‖₂ ≤ c for the features and |y − E y| ≤ B for the residual (B = 1
-for binary regression). Neighbours differ by substitution. All arguments broadcast. All formulas use public quantities
-only and follow Geumlek, Song and Chaudhuri (2017), sections 4 and 5.2.
+The prior is w ~ N(0, (nβ)⁻¹ I). The bounds ‖x‖₂ ≤ c for the features and |y − E y| ≤ B for the residual are public,
+with B = 1 for binary regression. Neighbours differ by substitution. All arguments broadcast. The formulas follow
+Geumlek, Song and Chaudhuri (2017), sections 4 and 5.2.
 """
 
 import math
@@ -26,14 +26,15 @@ KAPPA = float(lambertw(math.exp(-1)).real)
 def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
     """Rényi DP parameter 2(ρcB)²λ/(nβ) of one exact draw from a posterior whose likelihood has the power ρ.
 
-    This is theorem 16 for ρ = 1 (direct and concentrated posteriors) and theorem 17 for ρ < 1 (diffused posterior).
+    The formula is theorem 16 for ρ = 1 and theorem 17 for ρ < 1.
 
     Args:
         order: λ ≥ 1.
         n: public number of records.
         prior_precision: β > 0, the prior's precision per record.
         power: power ρ of the likelihood, in (0, 1].
-        feature_bound, residual_bound: c > 0 and B > 0.
+        feature_bound: bound c > 0 on the norm of the features.
+        residual_bound: bound B > 0 on the residual.
 
     Raises:
         ValueError: an argument is outside its range.
@@ -46,17 +47,13 @@ def posterior_rdp(order, n, prior_precision, power=1.0, feature_bound=1.0, resid
 
 
 def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
-    """Smallest precision β ≥ β0 at which a posterior draw is (λ, ε)-RDP: max{2(cB)²λ/(nε), β0} (algorithm 4).
+    """Smallest precision β ≥ β0 of the prior at which a posterior draw is (λ, ε)-Rényi DP (algorithm 4).
+
+    The precision is max{2(cB)²λ/(nε), β0}. The other arguments and the errors are as in `posterior_rdp`.
 
     Args:
-        order: λ ≥ 1.
         epsilon: ε > 0.
-        n: public number of records.
         prior_precision: β0 > 0, the precision per record of the intended prior.
-        feature_bound, residual_bound: c > 0 and B > 0.
-
-    Raises:
-        ValueError: an argument is outside its range.
     """
     check_range("(0, inf)", epsilon=epsilon, prior_precision=prior_precision)
     at_unit_precision = posterior_rdp(order, n, 1.0, 1.0, feature_bound, residual_bound)
@@ -64,11 +61,9 @@ def concentrated_precision(order, epsilon, n, prior_precision, feature_bound=1.0
 
 
 def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residual_bound=1.0) -> np.ndarray:
-    """Largest power ρ ≤ 1 of the likelihood at which a draw is (λ, ε)-RDP: min{1, √(εnβ/(2(cB)²λ))} (algorithm 5).
+    """Largest power ρ ≤ 1 of the likelihood at which a posterior draw is (λ, ε)-Rényi DP (algorithm 5).
 
-    With this power the draw is (λ', ελ'/λ)-RDP for every λ' ≥ 1 (see `posterior_rdp`).
-
-    Arguments and errors are as in `concentrated_precision`, except that prior_precision is the prior's β itself.
+    The power is min{1, √(εnβ/(2(cB)²λ))}, for ε > 0. The other arguments and the errors are as in `posterior_rdp`.
     """
     check_range("(0, inf)", epsilon=epsilon)
     direct = posterior_rdp(order, n, prior_precision, 1.0, feature_bound, residual_bound)
@@ -76,15 +71,15 @@ def diffused_power(order, epsilon, n, prior_precision, feature_bound=1.0, residu
 
 
 def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Pure ε of one OPS draw, whose prior is truncated to a ball and whose likelihood has the power ρ.
+    """Pure ε of an OPS draw: one posterior sample under a prior that is truncated to a ball.
 
     The charge "paper" is 4c²ρ/β. "corrected_charge" is 2c²ρ/β, as |log p(y|w,x) − log p(y'|w,x')| is at most c²/β on
-    ‖w‖ ≤ c/β for logistic regression. "smallest_ball" is 2cρ√(ρκ/β) on ‖w‖ ≤ √(ρκ/β) (`ops_radius`).
+    ‖w‖ ≤ c/β for logistic regression. "smallest_ball" is 2cρ√(ρκ/β) on the ball ‖w‖ ≤ √(ρκ/β), with κ as in `KAPPA`.
 
     Args:
         power: power ρ of the likelihood, in (0, 1].
-        prior_precision: β > 0.
-        feature_bound: c > 0.
+        prior_precision: β > 0, the prior's precision per record.
+        feature_bound: bound c > 0 on the norm of the features.
         charge: one of `CHARGES`.
 
     Raises:
@@ -101,9 +96,9 @@ def ops_pure_epsilon(power, prior_precision, feature_bound=1.0, charge: str = "c
 
 
 def ops_radius(power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Radius of the ball of OPS: c/β or, for "smallest_ball", √(ρκ/β), the least one that holds the mode for all data.
+    """Radius of the ball to which an OPS draw is truncated: c/β, or √(ρκ/β) for the charge "smallest_ball".
 
-    Arguments and errors are as in `ops_pure_epsilon`.
+    The ball of radius √(ρκ/β) contains the mode for all data. The arguments are as in `ops_pure_epsilon`.
     """
     if charge == "smallest_ball":
         return np.sqrt(np.asarray(power, float) * KAPPA / np.asarray(prior_precision, float))
@@ -117,11 +112,10 @@ def ops_power_at(epsilon, prior_precision, feature_bound=1.0, charge: str = "cor
 
 
 def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
-    """Rényi DP parameter of one OPS draw at order λ.
+    """Rényi DP parameter of one OPS draw at order λ ≥ 1.
 
-    The charge "paper" is the pure ε at every order. The other charges are what ε-DP implies at λ (`pure_to_rdp`).
-
-    The order is λ ≥ 1. The other arguments and the errors are as in `ops_pure_epsilon`.
+    For the charge "paper", the parameter is the pure ε at every order. For other charges, the parameter is what ε-DP
+    implies (`pure_to_rdp`). The other arguments and the errors are as in `ops_pure_epsilon`.
     """
     check_range("[1, inf)", order=order)
     epsilon = ops_pure_epsilon(power, prior_precision, feature_bound, charge)
@@ -133,18 +127,8 @@ def ops_rdp(order, power, prior_precision, feature_bound=1.0, charge: str = "cor
 def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = "corrected_charge") -> np.ndarray:
     """Largest power ρ ≤ 1 of the likelihood at which an OPS draw is charged at most ε at order λ.
 
-    For the charge "paper", ρ is min{1, εβ/(4c²)} at every order. For the other charges, ρ is `ops_power_at` of ε₀, the
-    largest pure ε that implies (λ, ε)-RDP (`rdp_to_pure_epsilon`). For "corrected_charge", ρ is min{1, ε₀β/(2c²)}.
-
-    Args:
-        order: λ ≥ 1.
-        epsilon: ε > 0.
-        prior_precision: β > 0.
-        feature_bound: c > 0.
-        charge: one of `CHARGES`.
-
-    Raises:
-        ValueError: an argument is outside its range.
+    For the charge "paper", ρ is `ops_power_at` of ε > 0. For the other charges, ρ is `ops_power_at` of the largest pure
+    ε that implies (λ, ε)-Rényi DP. The other arguments and the errors are as in `ops_rdp`.
     """
     check_range("[1, inf)", order=order)
     check_range("(0, inf)", epsilon=epsilon)
@@ -154,10 +138,10 @@ def ops_power(order, epsilon, prior_precision, feature_bound=1.0, charge: str = 
 
 
 def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
-    """μ of the Gaussian DP after k steps w ← w − η∇f + √(2η) Z from a start that does not depend on the data.
+    """μ of the Gaussian DP after k Langevin steps w ← w − η∇f + √(2η) Z.
 
-    μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k) with C = 1 − ηm, and μ² ≤ Δ²/m for every k (Feldman et al. 2018;
-    Bok, Su and Altschuler 2024). A change of w made j steps before the end has shrunk by the factor Cʲ.
+    The start must not depend on the data. μ² = Δ² (η/2) (1 + C)/(1 − C) (1 − C^k)/(1 + C^k) with C = 1 − ηm (Feldman et
+    al. 2018; Bok, Su and Altschuler 2024).
 
     Args:
         steps: number k ≥ 1 of steps.
@@ -176,12 +160,11 @@ def langevin_mu(steps, step_size, curvature, change) -> np.ndarray:
 
 
 def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.ndarray:
-    """Pure ε, or Rényi ε at an order, of the state after k steps of an independence Metropolis-Hastings chain.
+    """Pure or Rényi ε of the state after k steps of an independence Metropolis-Hastings chain with the target π.
 
-    Let π be the target, q the law of the proposals with π/q ≤ M, and H a bound on the density of the start with respect
-    to π. A step is then π/M + (1 − 1/M)R with a reversible
-    kernel R. The density of the state with respect to π lies in [1 − a, 1 + a(H − 1)] for a = (1 − 1/M)^k. The pure
-    cost is ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
+    The density of the state with respect to π lies in [1 − a, 1 + a(H − 1)], where a = (1 − 1/M)^k. M bounds the
+    density of π with respect to the law of the proposals, and H bounds the density of the start with respect to π. The
+    pure cost is ε + ln[(1 + a(H − 1))/(1 − a)], and the Rényi cost is ε + λ/(λ − 1) ln(1 + a(H − 1)) − ln(1 − a).
 
     Args:
         epsilon: pure or Rényi ε of an exact draw from π.

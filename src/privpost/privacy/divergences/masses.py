@@ -1,4 +1,4 @@
-"""Divergences between neighbours for a release of one whole number, by summation over its probabilities."""
+"""Divergences between neighbours for a release of one whole number, by sums over its probabilities."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +16,7 @@ NORMALISED = 1e-9
 
 
 def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Return whole numbers (points,) and both neighbours' log-probabilities (pairs, points), each pair in both orders.
-
-    The range is so wide that the last terms of Σ exp(of(ln p, ln q)) are negligible. The result is None if a release is
-    not one number, or if its probabilities or its neighbours are unknown.
-    """
+    """Return whole numbers (points,) and both neighbours' log-probabilities (pairs, points), or None if unknown."""
     pairs = mechanism.neighbouring_statistics()
     if pairs is None:
         return None
@@ -42,10 +38,10 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
 
 
 def curve(mechanism: Any, epsilon: float) -> float | None:
-    """Return δ(ε), the maximum over neighbours of Σ (p − e^ε q)⁺; None if `_laws` returns None.
+    """Return δ(ε), the maximum over neighbours of Σ (p − e^ε q)⁺.
 
-    Raises:
-        ValueError: the probabilities do not sum to one.
+    The result is None unless a release is one number whose probabilities and neighbours are known. Raises a ValueError
+    if the probabilities do not sum to one.
     """
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:
@@ -57,10 +53,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1; None if `_laws` returns None.
-
-    Raises: the same error as `curve`.
-    """
+    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1, with None and errors as in `curve`."""
     divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
     return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
 
@@ -84,10 +77,7 @@ def _renyi(mechanism, order: float) -> float | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Return the distribution function of additive noise at values of any shape; None if `_laws` returns None.
-
-    Raises: the same error as `curve`.
-    """
+    """Return the distribution function of additive noise at any values, with None and errors as in `curve`."""
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:
         return None

@@ -1,7 +1,7 @@
 """Rényi divergences in closed form, their suprema over neighbouring data sets, and the search for coefficients.
 
-Orders are λ ≥ 1, where λ = 1 is the Kullback-Leibler limit. No function takes data: a supremum is over all data sets of
-the public size n. The equations are from Geumlek, Song and Chaudhuri (2017).
+Orders are λ ≥ 1, where λ = 1 is the Kullback-Leibler limit. A supremum is over all data sets of the public size n. The
+equations are from Geumlek, Song and Chaudhuri (2017).
 """
 
 import functools
@@ -44,7 +44,7 @@ def dirichlet_divergence(alpha_p, alpha_q, order) -> np.ndarray:
 
 
 def gamma_divergence(shape, rate, step, order) -> np.ndarray:
-    """The larger of the Rényi divergences in both directions between gamma laws with rates `rate` and rate + step.
+    """The larger of the Rényi divergences in both directions between gamma laws with rates `rate` and `rate` + `step`.
 
     Both laws have the same `shape`. All arguments are numbers or arrays of one shape. A divergence can be inf.
     """
@@ -66,9 +66,8 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
     """Largest Rényi divergence between the posteriors of neighbouring data sets of categorical or binary records.
 
-    The posterior is Dirichlet(α/m + r·counts). The diffused mechanism has r < 1 (algorithm 2), the concentrated one has
-    m < 1 (algorithm 3), and the direct posterior has r = m = 1. By the convexity in theorem 15, the worst case has all
-    n−1 common records in one category, so O(d³) pairs are enough.
+    The posterior is Dirichlet(α/m + r·counts). The diffused mechanism has r < 1 (algorithm 2), the concentrated
+    mechanism has m < 1 (algorithm 3), and the direct posterior has r = m = 1.
 
     Args:
         prior: α > 0, shape (d,).
@@ -76,9 +75,9 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
         order: λ ≥ 1; order, r and m broadcast.
         r: coefficient of the likelihood, in (0, 1].
         m: coefficient of the prior, in (0, 1].
-        supremum: "exact" for the pairs that data sets can lead to; "paper" for corollary 2 as printed, where P has all
-            n records in one category and Q = P + r(e_i − e_j) for all i ≠ j, even if no data set leads to Q. The value
-            of "paper" is never below that of "exact".
+        supremum: "exact" takes the pairs of posteriors that data sets can lead to. "paper" takes the pairs of corollary
+            2 as printed, where P has all n records in one category and Q = P + r(e_i − e_j) for all i ≠ j. The value of
+            "paper" is at least the value of "exact".
 
     Returns:
         Suprema of the broadcast shape; inf beyond the asymptote.
@@ -106,13 +105,13 @@ def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum:
 def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> np.ndarray:
     """Return the pairs of posteriors among which `dirichlet_categorical_supremum` takes the largest divergence.
 
-    Neighbours have equal totals, so only two categories contribute: P has one more record than Q in the first and one
-    fewer in the second. A pair is described by the prior and P's count in each of these categories.
+    The posteriors P and Q differ in two categories: P has one more record in the first and one fewer in the second.
 
     Returns:
-        Prior and count of the first category, then of the second, shape (4, pairs).
+        For P, the prior and the count of the first category, then of the second category, shape (4, pairs).
     """
-    # The common records are all in the first category, in the second, or in a third one.
+    # By the convexity in theorem 15, the worst case has all common records in one category: the first, the second or
+    # a third one.
     single, others = (1, n - 1) if supremum == "exact" else (0, n)
     counts = [(single + others, 0), (single, others), *[(single, 0)] * (len(prior) > 2)]
     # Categories with equal prior values give equal divergences, so each value is used once.
@@ -134,13 +133,13 @@ def largest_coefficient(
 ) -> np.ndarray:
     """Largest coefficient in (0, 1] whose Rényi DP parameter is at most the target, by bisection (section 3.1).
 
-    The function's value at the result is at most the target. The result is exactly 1 if 1 meets the target.
+    The result is exactly 1 if 1 meets the target.
 
     Args:
-        epsilon_of_coefficient: increasing function on (0, 1]. It takes arrays of the target's shape, or with one more
-            axis in front, and returns the same shape.
+        epsilon_of_coefficient: increasing function on (0, 1] that maps arrays of coefficients to arrays of Rényi DP
+            parameters. The arrays have the target's shape, or one more axis in front.
         target: Rényi DP parameters > 0, any shape.
-        iterations: largest number of bisections, which end early if no float is left between the bounds.
+        iterations: largest number of bisections.
 
     Raises:
         ValueError: a target is not positive, iterations < 1, or no coefficient that was tried met the target.
@@ -179,7 +178,7 @@ def _orders(order) -> np.ndarray:
 
 
 def _log_gamma_divergence(p, q, order) -> np.ndarray:
-    """One coordinate's term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q), or inf if it is undefined."""
+    """Return a term [ln Γ(λp + (1−λ)q) − ln Γ(p)] / (λ−1) − ln Γ(p) + ln Γ(q) of a divergence, or inf if undefined."""
     excess = order - 1
     mixed = p + excess * (p - q)
     valid = (p > 0) & (q > 0) & (mixed > 0)
@@ -192,11 +191,9 @@ def _log_gamma_divergence(p, q, order) -> np.ndarray:
 
 
 def _log_gamma_increment(x, h) -> np.ndarray:
-    """Return ln Γ(x+h) − ln Γ(x) for x, x+h > 0, with an error proportional to h.
-
-    Subtracting two log-gammas would leave an error of |ln Γ| · 1e-16. At x = 1e5 this exceeds the divergences of
-    neighbours. So the recurrence first raises the argument by 20, where Stirling's series has converged.
-    """
+    """Return ln Γ(x+h) − ln Γ(x) for x > 0 and x+h > 0, with an error proportional to h."""
+    # A difference of two log-gammas has an error of |ln Γ| · 1e-16. At x = 1e5 this exceeds the divergences of
+    # neighbours. So the recurrence first raises the argument by 20, where Stirling's series has converged.
     steps = 20
     # A quotient can be −1 where x + h is not positive; the caller masks these results.
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -15,20 +15,17 @@ class BudgetExceeded(ValueError):
 
 
 class _Counts(NamedTuple):
-    """Numbers of releases by repeat 0, 1, 2, ... and by mechanism.
+    """Numbers of releases by repeat and by mechanism. Successive repeats with equal counts form one run."""
 
-    Successive repeats with equal counts form one run, so a million repeats take no more memory than a few. A run lasts
-    from its entry in `starts` to the next entry, and its entry in `values` is the tuple of its counts by mechanism.
-    Mechanisms beyond the end of a tuple have no releases.
-    """
-
+    # First repeat of each run.
     starts: tuple[int, ...] = (0,)
+    # Counts by mechanism of each run. Mechanisms beyond the end of a tuple have no releases.
     values: tuple[tuple[int, ...], ...] = ((),)
 
     def plus(self, repeats: slice, place: int, number: int) -> "tuple[_Counts, list[tuple[int, ...]]]":
-        """Return the counts with `number` more releases at `place` in each of `repeats`, and the changed values."""
+        """Return the counts after `number` more releases at `place` in each of `repeats`, and the changed values."""
         if repeats.start == self.starts[-1]:
-            # Usually no later repeat has a release, as the trials of a simulation come in order.
+            # The trials of a simulation come in order, so usually no later repeat has a release.
             value = (*(0,) * place, number)
             if self.values[-2:-1] == (value,):
                 return _Counts((*self.starts[:-1], repeats.stop), self.values), [value]
@@ -51,7 +48,7 @@ class _Counts(NamedTuple):
         return _Counts(tuple(starts), tuple(values)), touched
 
     def runs(self) -> list[tuple[int, tuple[int, ...]]]:
-        """Return the number of repeats and the counts of each run, without the last run, which has no releases."""
+        """Return the number of repeats and the counts of each run that has releases."""
         return [(stop - start, value) for (start, stop), value in zip(pairwise(self.starts), self.values, strict=False)]
 
 
@@ -68,19 +65,18 @@ class Account:
     # Number of repeats.
     repeats: float
     counts: _Counts = NOTHING
-    # The place of each mechanism (or bare cost) by key, in the order of first releases. At this place, `stated` has the
-    # cost of one release in the mechanism's notion, and `prices` in the budget's notion.
+    # Key of each mechanism or bare cost, and its place in `stated` and `prices`. These two lists have the cost of one
+    # release, in the mechanism's notion and in the budget's notion.
     places: dict[Any, int] = field(default_factory=dict)
-    # The same places by the object's identity, as computing a key can take longer than a draw.
+    # Places by the object's identity, as computing a key can take longer than a draw.
     known: dict[int, int] = field(default_factory=dict)
     stated: list[Cost] = field(default_factory=list)
     prices: list[Cost] = field(default_factory=list)
-    # The repeats in which a noise was used. The key is the source of the noise if this source always gives the same
-    # noise, otherwise the state of the generator.
+    # The repeats in which each noise was used. The key of a noise is explained at `gate._noise`.
     shared: dict[Any, list[slice]] = field(default_factory=dict)
 
     def total(self, counts) -> tuple[float, float]:
-        """Return the summed ε and δ of all releases, given their numbers by mechanism."""
+        """Return the summed ε and the summed δ of all releases, given the number of releases of each mechanism."""
         epsilon = delta = 0.0
         for count, price in zip(counts, self.prices, strict=False):
             if count:
@@ -93,13 +89,13 @@ class Account:
         return tuple(map(max, zip(*map(self.total, self.counts.values), strict=True)))
 
     def spent(self) -> Cost:
-        """Return `largest` as a cost in the budget's notion."""
+        """Return the largest ε and the largest δ that any repeat has spent, as a cost in the budget's notion."""
         epsilon, delta = self.largest()
         known = None if self.budget.delta is None else min(1.0, delta)
         return Cost(self.budget.notion, float(epsilon), self.budget.order, known)
 
     def published(self) -> tuple[float, float]:
-        """Return the summed ε and δ of all repeats' releases: the cost if all repeats are about the same people."""
+        """Return the summed ε and δ of all releases in all repeats: the cost if all are about the same people."""
         totals = [self.total([length * count for count in value]) for length, value in self.counts.runs()]
         if not totals:
             return 0.0, 0.0
@@ -111,7 +107,7 @@ class Account:
         return {**budget, "epsilon": json_number(epsilon), "delta": budget["delta"] and min(1.0, delta)}
 
     def check(self, price: Cost, totals: Iterable[tuple[float, float]], number: int) -> None:
-        """Raises BudgetExceeded if a total (ε, δ) exceeds the budget. `price` and `number` are for the message."""
+        """Raises BudgetExceeded if a total (ε, δ) exceeds the budget. The message quotes `price` and `number`."""
         for epsilon, delta in totals:
             if not (at_most(epsilon, self.budget.epsilon) and at_most(delta, self.budget.delta or 0.0)):
                 raise BudgetExceeded(
@@ -119,11 +115,12 @@ class Account:
                 )
 
     def place(self, key, stated: Cost, price: Cost) -> int:
-        """Return the place of a mechanism (or of a bare cost), which is added if it is new.
+        """Return the place of a mechanism or bare cost in the account's lists. A new one is added.
 
         Args:
-            key: identifies the mechanism.
-            stated, price: cost of one release in the mechanism's notion and in the budget's notion.
+            key: identifies the mechanism or the bare cost.
+            stated: cost of one release in the notion of the mechanism.
+            price: cost of one release in the notion of the budget.
         """
         if key not in self.places:
             self.places[key] = len(self.prices)
@@ -140,7 +137,7 @@ class Account:
         self.counts = counts
 
     def share(self, noise, repeats: slice) -> None:
-        """Record which repeats use a noise, which is given as a `Common` source or as a generator's state.
+        """Record the repeats that use a noise, which is a `Common` source or the state of a generator.
 
         Raises:
             ValueError: a repeat already has a release with this noise. The two releases would reveal the statistics.
@@ -154,7 +151,7 @@ class Account:
         earlier.append(repeats)
 
     def rows(self, mechanisms: dict) -> list[dict]:
-        """Return the rows for `Ledger.record`. `mechanisms` maps keys to the mechanisms' classes and numbers."""
+        """Return the rows for `Ledger.record`. `mechanisms` maps each key to a mechanism's class and number."""
         budget = cost_fields(self.budget)
         totals: dict[str, Any] = {
             name: self._told(budget, total)

@@ -1,4 +1,4 @@
-"""Converts mechanisms, models and costs to JSON, from which they can be rebuilt, and to keys that identify them."""
+"""Converts mechanisms, models and costs to JSON, and to keys that identify them."""
 
 import math
 from dataclasses import fields, is_dataclass
@@ -13,7 +13,7 @@ PLAIN = {bool, int, float, str, type(None)}
 
 
 def key_of(value):
-    """Return a hashable key that is equal for equal settings. Arrays are compared by shape, type and bytes."""
+    """Return a hashable key of an object. Objects with equal settings have equal keys."""
     try:
         hash(value)
     except TypeError:
@@ -25,12 +25,12 @@ def key_of(value):
 
 
 def json_number(value: float | None) -> float | str | None:
-    """Return a number for JSON. Infinity becomes the string "inf"."""
+    """Return a number for JSON, with infinity as the string "inf"."""
     return value if value is None else "inf" if math.isinf(value) else float(value)
 
 
 def cost_fields(cost: Cost) -> dict:
-    """Return a cost for JSON, with `notion`, `epsilon`, `order` and `delta`. Infinity becomes the string "inf"."""
+    """Return `notion`, `epsilon`, `order` and `delta` of a cost for JSON, with infinity as the string "inf"."""
     return {
         "notion": cost.notion,
         "epsilon": json_number(cost.epsilon),
@@ -45,7 +45,7 @@ def _settings(kind: Any) -> tuple[str, ...]:
 
 
 def _named(value) -> tuple[str, str, dict[str, Any]]:
-    """Return name, module and settings of a dataclass: `recorded` of a mechanism, otherwise from class and fields."""
+    """Return the name, the module and the settings of a dataclass."""
     if hasattr(value, "recorded"):
         return value.recorded
     kind: Any = type(value)
@@ -53,19 +53,19 @@ def _named(value) -> tuple[str, str, dict[str, Any]]:
 
 
 def text(mechanism) -> str:
-    """Return a mechanism as one line of text, with its recorded name and settings."""
+    """Return one line of text with a mechanism's recorded name and settings."""
     kind, _, settings = mechanism.recorded
     return f"{kind}({', '.join(f'{name}={value!r}' for name, value in settings.items())})"
 
 
 def describe(value, known: dict[int, tuple[Any, dict]] | None = None) -> Any:
-    """Return a mechanism or model as nested class, module and settings for JSON; `discovery.rebuild` reads them back.
+    """Return a description of a mechanism or model for JSON, with its class, module and settings.
 
-    An array of settings, one for each repeat, is described by its first entry.
+    `discovery.rebuild` rebuilds the object. An array of settings, one for each repeat, is described by its first entry.
 
     Args:
         value: the mechanism, model or setting.
-        known: descriptions of models by the object's identity. They are reused, and new descriptions are added.
+        known: descriptions of models, by the object's identity. New descriptions are added to it.
     """
     if type(value) in PLAIN:
         return "inf" if value == math.inf else value

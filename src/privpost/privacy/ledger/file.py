@@ -1,8 +1,7 @@
 """A ledger in a file: lines of JSON that are chained by hashes and written durably under a lock.
 
-The first line is the header with the budget; every other line is a release. Each line contains the digest of the
-previous line and ends with a digest of the line itself, the SHA-256 of the text before this digest. A line with a
-correct digest is valid, even without a newline. Changing, removing or inserting a line breaks the chain of digests.
+The first line is the header, which has the budget. Every other line is a release. Each line contains the digest of the
+previous line and ends with the SHA-256 of its own text. Changing, removing or inserting a line breaks this chain.
 """
 
 import contextlib
@@ -35,17 +34,16 @@ class Content(NamedTuple):
     last: str
 
     def spent(self, number: int | None = None) -> dict[str, float]:
-        """Return the summed ε and δ of the first `number` releases, or of all releases."""
+        """Return the summed ε and the summed δ of the first `number` releases. By default all releases are summed."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
     def together(
         self, delta: float, number: int | None = None, tell: Callable[[int, int], None] | None = None
     ) -> float:
-        """Return the ε at δ of the first `number` releases together, or of all releases; inf if unknown.
+        """Return the ε at δ of the first `number` releases together, or inf if no ε is known.
 
-        `composition.together` composes the laws that the lines state, and calls `tell`. If the sum of the releases' δ
-        is at most `delta`, the result is at most the sum of ε. It is valid only if no release influenced a later one.
+        By default all releases count. The result is valid only if no release influenced the choice of a later release.
 
         Raises:
             SettingError: a line that was written by hand states numbers that no release can have.
@@ -69,7 +67,7 @@ class Content(NamedTuple):
         return "its lines"
 
     def leaves(self, budget: Cost, cost: Cost) -> bool:
-        """Whether a budget covers one more cost in addition to all entries, by simple sums of ε and δ."""
+        """Whether a budget covers all releases and one more cost, by simple sums of ε and δ."""
         gate = Ledger()
         gate.open("data", budget)
         try:
@@ -89,7 +87,7 @@ class Locked(NamedTuple):
     content: Content
 
     def append(self, lines: Sequence[dict[str, Any]]) -> str | None:
-        """Append lines and sync them to disk. If this fails, the ledger stays as it was.
+        """Append lines and sync them to disk. After a failure, the ledger has its earlier content.
 
         Returns:
             The digest of the last line, or None if the path no longer names this file.
@@ -116,7 +114,7 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """Open and lock a ledger, which is created if missing. If the file was replaced meanwhile, open the path again.
+    """Open and lock a ledger file, and create a missing file.
 
     Raises:
         OSError: the file cannot be opened or locked.
@@ -172,7 +170,7 @@ def read(path: Path) -> Content:
 
 
 def parsed(path: Path, raw: bytes) -> Content:
-    """Return the content of a ledger given its bytes. Raises a SettingError that names the first invalid line."""
+    """Return the content of a ledger, given its bytes. Raises a SettingError that names the first invalid line."""
     content = Content(None, [], "")
     lines = raw.removesuffix(b"\n").split(b"\n") if raw else []
     for number, line in enumerate(lines):

@@ -1,7 +1,7 @@
-"""The ledger, through which all draws from private data go: it checks an account, charges it, draws and records.
+"""The ledger, through which all draws from private data go.
 
 A study opens an account for each target in its configuration and asks the ledger for releases. The mechanism states the
-cost of a release, the ledger charges this cost, and the mechanism makes the draw.
+cost of a release, the ledger charges this cost, and then the mechanism makes the draw.
 """
 
 import math
@@ -23,9 +23,9 @@ ONE = slice(0, 1)
 
 
 class Release(NamedTuple):
-    """A mechanism's output: the released values, and other reports of its sampler, such as diagnostics of chains.
+    """The released values, and other reports of a mechanism's sampler, for instance diagnostics of its Markov chains.
 
-    The charge covers the values only, not these reports.
+    The charge covers only the values.
 
     >>> Release(np.array([3.2])).values
     array([3.2])
@@ -44,7 +44,7 @@ def check_mechanism(value) -> None:
 
 
 class Request(NamedTuple):
-    """A request for one release; see `Ledger.release` for the fields."""
+    """A request for releases of one mechanism. `Ledger.release` describes the fields."""
 
     account: str
     mechanism: Any
@@ -55,7 +55,7 @@ class Request(NamedTuple):
     settings: dict = {}  # noqa: RUF012
 
     def prepared(self) -> "Request":
-        """Return the request with the result of the mechanism's `prepare`, if any, which may refuse the request."""
+        """Return the request with the result of the mechanism's `prepare`, which may raise a ValueError."""
         prepare = getattr(self.mechanism, "prepare", None)
         if prepare is None or self.size is None:
             return self
@@ -63,7 +63,7 @@ class Request(NamedTuple):
         return self._replace(settings={**self.settings, "prepared": preparation})
 
     def check(self) -> None:
-        """Raises a ValueError if rng is not a source of randomness or the statistics are not those of n records."""
+        """Raises a ValueError if the source of randomness, the mechanism or the statistics are invalid."""
         check_source(self.rng)
         check_mechanism(self.mechanism)
         # `prepare` checks the statistics itself; a second check can take longer than the draw.
@@ -75,7 +75,7 @@ class Request(NamedTuple):
         """Leading axes of the releases: (size,) if size is given, otherwise the leading axes of the statistics.
 
         Raises:
-            ValueError: size is given for several data sets, no release is asked for, or `repeats` differs in number.
+            ValueError: size is given for several data sets, there is no release, or the repeats do not fit the axes.
         """
         lead = np.shape(self.statistics)[:-1]
         if self.size is not None:
@@ -101,13 +101,13 @@ class Request(NamedTuple):
 class Ledger:
     """Accounts of one experiment, each with a budget that its releases may not exceed.
 
-    All repeats of a simulation use the same account, and each may spend the budget once. If the repeats are about the
-    same people, publishing all of them would cost the sum, which the record states as `published`. Composition is
-    sequential. For releases about disjoint records, charge `parallel([...])`.
+    All repeats of a simulation use one account, and each repeat may spend the whole budget. If all repeats are about
+    the same people, publishing them costs the sum, which the record states as `published`. Composition is sequential.
+    For releases about disjoint records, charge `parallel([...])`.
 
     Args:
         data: name of the data set of real people that all releases are about; None if each repeat draws new data.
-        trials: number of the experiment's trials, which is the largest number of repeats; None for no limit.
+        trials: largest number of repeats; None for no limit.
 
     >>> ledger, mechanism = Ledger(), LaplaceMechanism(BetaBernoulli(1, 1), 10, 0.5)
     >>> _ = ledger.open("survey", Cost("pure", 1.0), mechanism)
@@ -122,7 +122,7 @@ class Ledger:
         self._accounts: dict[str, Account] = {}
         # Mechanisms and their keys by the mechanism's `id`, which cannot be reused while the mechanism is held here.
         self._keys: dict[int, tuple[Any, Any]] = {}
-        # Descriptions of the mechanisms that made releases, by key, and of their models, by `id`.
+        # Descriptions of the mechanisms, by key, and of their models, by `id`.
         self._described: dict[Any, dict] = {}
         self._models: dict[int, tuple[Any, dict]] = {}
 
@@ -133,15 +133,15 @@ class Ledger:
     def open(
         self, account: str, budget: Cost, mechanism=None, *, accounting: str = "stated", repeats: int | None = None
     ) -> Any:
-        """Open an account with a budget and return its mechanism. One release must not cost more than the budget.
+        """Open an account with a budget and return its mechanism.
 
         Args:
             account: name of the account.
-            budget: the target that the configuration states.
-            mechanism: a mechanism whose cost of one release is checked against the budget, or a function without
-                arguments that calibrates one. If the function raises a ValueError, the message names the account.
-            accounting: "stated" uses the mechanism's guarantee. "exact" uses its curve δ(ε), for (ε, δ) budgets.
-            repeats: number of independent repeats, each with the whole budget; by default, the ledger's `trials`.
+            budget: what each repeat may spend.
+            mechanism: a mechanism, or a function without arguments that calibrates one.
+            accounting: "stated" uses the mechanism's guarantee. "exact" uses the mechanism's curve δ(ε), for (ε, δ)
+                budgets.
+            repeats: number of independent repeats; by default, the ledger's `trials`.
 
         Raises:
             BudgetExceeded: one release of the mechanism costs more than the budget.
@@ -163,16 +163,16 @@ class Ledger:
         return mechanism
 
     def release(self, account: str, mechanism, statistics, rng, *, size=None, repeats=None, **settings) -> Release:
-        """Make releases about private data. They are charged to an account before anything is drawn.
+        """Make releases about private data, after charging them to an account.
 
         Args:
             account: name of an open account.
-            mechanism: the mechanism whose `draw` makes the releases, and whose `cost_in` states the cost of each.
+            mechanism: the mechanism that makes the releases and states the cost of each release.
             statistics: sufficient statistics (..., d). Each leading index is one release.
             rng: source of randomness, or of noise.
             size: number of releases about a single data set's statistics (d,), along a new first axis.
-            repeats: slice of the trials that the first axis stands for; each trial has the whole budget. By default all
-                releases are about the same people and their costs add up.
+            repeats: slice of the trials along the first axis. Each trial has the whole budget. By default all releases
+                are about the same people, and their costs add up.
             settings: passed to `draw`.
 
         Raises:
@@ -183,9 +183,9 @@ class Ledger:
         return self.release_all([Request(account, mechanism, statistics, rng, size, repeats, settings)])[0]
 
     def release_all(self, requests: Sequence[Request]) -> list[Release]:
-        """Make several releases at once, as `release` does. The mechanisms of one class share a call of `draw_all`.
+        """Return the releases for several requests, in their order. All requests are charged before anything is drawn.
 
-        This takes less time for many small releases, and the samplers of some classes run faster together.
+        Many small releases take less time together than in separate calls of `release`.
 
         Raises:
             BudgetExceeded: an account would exceed its budget. Then none of the releases is made.
@@ -217,7 +217,7 @@ class Ledger:
                 if id(request.rng) not in states:
                     states[id(request.rng)] = _noise(request.rng)
                 counts, noise = account.counts, states[id(request.rng)]
-                # With an infinite budget there is no privacy to lose, so repeated noise is allowed.
+                # An infinite budget promises no privacy, so it allows repeated noise.
                 guarded = noise is not None and math.isfinite(account.budget.epsilon)
                 if guarded and (account.name, id(request.rng)) not in noted:
                     account.share(noise, repeats)
@@ -250,7 +250,7 @@ class Ledger:
     def charge(self, account: str, cost: Cost, releases: int = 1) -> None:
         """Charge `releases` releases that were made elsewhere, either all or none of them.
 
-        A pure cost is converted to the account's notion. In Rényi DP of order λ it becomes `pure_to_rdp(ε, λ)`.
+        A pure cost is converted to the account's notion.
 
         Raises:
             BudgetExceeded: the account would exceed its budget by more than a relative 1e-9.
@@ -263,22 +263,19 @@ class Ledger:
         entry.charge(entry.place(cost, cost, charged), ONE, int(releases))
 
     def spent(self, account: str) -> Cost:
-        """The largest cost that a repeat of the account has spent so far, in the notion of the budget.
-
-        Raises:
-            ValueError: the account is not open.
-        """
+        """Return the largest cost that a repeat of an account has spent. Raises a ValueError for an unknown account."""
         return self._account(account).spent()
 
     def record(self) -> list[dict]:
-        """Return the ledger as rows for JSON, one per account and mechanism or bare cost, in the order of entry.
+        """Return the ledger as rows for JSON, one row per account and mechanism or bare cost, in the order of entry.
 
-        `mechanism` is the class, and `settings` its index in `mechanisms()` (both None for a bare cost). `notion`,
-        `epsilon`, `order` and `delta` are the cost of one release. `repeats` is the number of repeats with releases,
-        and `releases` the largest number in one repeat. `spent` is the most that a repeat has spent, and `budget` what
-        a repeat may spend, both in the budget's notion. `data` names the data set that all repeats are about, or is
-        None if each repeat draws new data. `published` is the cost of the releases of all repeats together. An account
-        without releases has one row with `releases` 0. An infinite ε is the string "inf".
+        An account without releases has one row. An infinite ε is the string "inf". The fields of a row are:
+            mechanism, settings: class of the mechanism and its index in `mechanisms()`; both None for a bare cost.
+            notion, epsilon, order, delta: cost of one release.
+            releases, repeats: largest number of releases in one repeat, and number of repeats with releases.
+            spent, budget: the most that a repeat has spent, and what a repeat may spend, in the budget's notion.
+            published: cost of the releases of all repeats together.
+            data: name of the data set that all repeats are about; None if each repeat draws new data.
         """
         numbered = {
             key: {"mechanism": described["class"], "settings": number}
@@ -287,7 +284,7 @@ class Ledger:
         return [{**row, "data": self.data} for account in self._accounts.values() for row in account.rows(numbered)]
 
     def mechanisms(self) -> list[dict]:
-        """Return descriptions (`describe`) of the mechanisms that made releases, ordered by their first release."""
+        """Return descriptions (`describe`) of the mechanisms that the ledger was asked to use, ordered by first use."""
         return list(self._described.values())
 
     def modules(self) -> list[str]:
@@ -302,7 +299,7 @@ class Ledger:
 
 
 def _noise(source):
-    """Return a key that two uses of a source share exactly if both give the same noise; None if no two uses do."""
+    """Return a key of the noise that a source gives next, or None if the source never repeats its noise."""
     if not isinstance(source, np.random.Generator):
         return source if isinstance(source, Common) else None
     generator = source.bit_generator
@@ -312,7 +309,7 @@ def _noise(source):
 
 
 def _asked(account: Account, function, *arguments) -> Any:
-    """Call a function and return its result. The account and its budget are added to the message of a ValueError."""
+    """Return the result of a function. The account and its budget are added to the message of a ValueError."""
     try:
         return function(*arguments)
     except ValueError as error:
@@ -324,7 +321,7 @@ def _price(account: Account, mechanism) -> Cost:
 
 
 def _check_number(mechanism, lead: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Raises a ValueError if a mechanism returned another number of releases than were charged."""
+    """Raises a ValueError if the number of releases that a mechanism made differs from the number charged."""
     asked = (*lead, *(mechanism.model.theta_shape if mechanism.releases == "sample" else shape[len(lead) :]))
     if shape != asked:
         raise ValueError(f"{type(mechanism).__name__} was asked for releases of shape {asked}, but gave {shape}")

@@ -1,8 +1,4 @@
-"""The models that a release can serve: what each model requires of columns, its mechanisms, and its posterior.
-
-Statistics are always whole numbers (counts, or sums in steps of a column's resolution). Discrete noise then covers
-every change that a record can make.
-"""
+"""The models that a release can have. All statistics are whole numbers, so that the noise can be discrete."""
 
 from privpost.release.models.base import Kind
 from privpost.release.models.bayesian_network import Network

@@ -15,7 +15,7 @@ from privpost.mechanisms.noise.additive import AdditiveNoiseMechanism
 from privpost.release.columns import Levels
 from privpost.release.specification import Specification
 
-# Largest number of entries in all tables of a posterior of counts; each table has n + 1 entries.
+# Largest number of entries in all tables of a posterior of counts. Each table has n + 1 entries.
 LARGEST_SUM = 10_000_000
 EXACT = "independent draws from the exact posterior, summed over all true counts"
 # What is approximate about draws that ignore the noise.
@@ -27,11 +27,11 @@ class Posterior(NamedTuple):
 
     Attributes:
         draws: draws of each parameter by name, shape (draws, ...).
-        noise_aware: whether the posterior accounts for the noise. If not, noisy statistics are taken for exact ones.
+        noise_aware: whether the posterior accounts for the noise.
         method: how the draws were made.
         approximations: what is not exact about the draws.
-        rhat, ess: largest R-hat and smallest effective sample size of Markov chains; nan if these are not known, and
-            None for independent draws.
+        rhat: largest R-hat of the Markov chains; nan if unknown, None for independent draws.
+        ess: smallest effective sample size of the chains; nan if unknown, None for independent draws.
         chains: number of chains, whose draws are stored one after the other; 1 for independent draws.
         reason: why R-hat or the effective sample size is not known.
     """
@@ -47,7 +47,7 @@ class Posterior(NamedTuple):
 
 
 class Kind(ABC):
-    """A model that can be released by noisy statistics or one draw; `name` is the value of `model:` in YAML."""
+    """A model that can be released. Its `name` is the value of `model:` in a specification."""
 
     name: ClassVar[str]
     # Settings of a column, and the names of required settings.
@@ -57,14 +57,14 @@ class Kind(ABC):
     prior: ClassVar[Schema]
     prior_defaults: ClassVar[dict[str, Any]] = {}
     mechanisms: ClassVar[tuple[str, ...]] = ("laplace",)
-    # Number of columns (None for any), and whether each must have two levels.
+    # Number of columns, or None for any number, and whether each column must have two levels.
     columns: ClassVar[int | None] = 1
     binary: ClassVar[bool] = False
     # Whether a posterior draw lies on a lattice whose step follows from public settings.
     on_lattice: ClassVar[bool] = False
 
     def check(self, spec: Specification) -> None:
-        """Raise SettingError unless the columns are what the model needs."""
+        """Raise SettingError unless the columns fit the model."""
         if self.columns is not None and len(spec.columns) != self.columns:
             raise SettingError(f"columns has {len(spec.columns)} entries, but {self.name} has exactly {self.columns}.")
         for name, settings in spec.columns.items():
@@ -88,7 +88,7 @@ class Kind(ABC):
             )
 
     def check_column(self, spec: Specification, settings: dict[str, Any]) -> None:
-        """Raise SettingError unless the settings of a column are what the model needs."""
+        """Raise SettingError unless the settings of a column fit the model."""
         if self.binary and len(levels := settings.get("levels", "ab")) != 2:
             raise SettingError(f"levels has {len(levels)} entries; {self.name} needs 2.")
         if "low" in settings and not settings["low"] < settings["high"]:
@@ -103,7 +103,7 @@ class Kind(ABC):
                 raise SettingError(f"missing_texts has {text!r}, which is a value of the column.")
 
     def check_role(self, spec: Specification, role: str, others: str, most: float = math.inf) -> None:
-        """Raise SettingError unless exactly one column has a role, and there are 1 to `most` other columns."""
+        """Raise SettingError unless exactly one column has the role, and there are 1 to `most` other columns."""
         names = [name for name, settings in spec.columns.items() if settings.get("role") == role]
         if len(names) != 1 or not 1 < len(spec.columns) <= most + 1:
             raise SettingError(
@@ -112,27 +112,23 @@ class Kind(ABC):
             )
 
     def parameters(self, spec: Specification) -> list[str]:
-        """Return the names of the coordinates of θ, in the order of a draw; none for a model without a posterior.
-
-        Raises:
-            ValueError: each column is valid, but the columns together are not.
-        """
+        """Return the names of the parameters in a draw's order. Raise ValueError if the columns do not fit together."""
         return []
 
     def tables(self, spec: Specification) -> int:
-        """Return the number of tables of n + 1 entries that the posterior of counts needs."""
+        """Return the number of tables, with n + 1 entries each, that the posterior of counts needs."""
         return 1
 
     @abstractmethod
     def mechanism(self, spec: Specification, setting: float) -> AdditiveNoiseMechanism:
-        """Return the mechanism at a value of ε (Laplace) or σ (Gaussian)."""
+        """Return the mechanism at ε = `setting` for Laplace noise, or σ = `setting` for Gaussian noise."""
 
     def encode(self, spec: Specification, column: str, text: str) -> int | None:
-        """Return the whole number that stands for the text of a cell in a column; None if the text is not allowed."""
+        """Return the whole number that stands for a cell's text, or None if the text is not allowed."""
         return spec.codes[column].get(text)
 
     def allowed(self, spec: Specification, column: str) -> str:
-        """Return, as text for error messages, what the cells of a column may hold."""
+        """Return words for an error message that say what the cells of a column may hold."""
         return "one of its levels " + ", ".join(map(repr, spec.columns[column]["levels"]))
 
     def order(self, spec: Specification) -> list[str]:
@@ -144,15 +140,15 @@ class Kind(ABC):
         return data[:, 0] if self.columns == 1 else data
 
     def unit(self, spec: Specification) -> float:
-        """Return the size, in units of the data, of a step of 1 in the whole numbers that the mechanism releases."""
+        """Return the size of one step of the released whole numbers, in units of the data."""
         return 1.0
 
     def counted(self, spec: Specification, mechanism):
-        """Return the model that computes the statistics of the records."""
+        """Return the object that computes the statistics of the records."""
         return mechanism.model
 
     def summed(self, chunks: Iterable[np.ndarray], model) -> np.ndarray:
-        """Return the exact statistics (d,) of encoded columns, which come in chunks (rows, columns)."""
+        """Return the exact statistics (d,) of all records, from chunks (rows, columns) of encoded cells."""
         total = 0.0
         for chunk in chunks:
             total = total + model.sufficient_statistics(self.records(chunk))
@@ -160,40 +156,38 @@ class Kind(ABC):
 
     @abstractmethod
     def statistics(self, spec: Specification, release: np.ndarray) -> dict[str, Any]:
-        """Return the release, that is, the noisy statistics, as named numbers for the statement."""
+        """Return the noisy statistics as named numbers for the statement."""
 
 
 class Inferred(Kind):
     """A model with draws from the posterior given a release."""
 
     def seconds(self, spec: Specification) -> float:
-        """Return roughly how many seconds the draws take."""
+        """Return the approximate time of the draws in seconds."""
         return 0.0
 
     @abstractmethod
     def posterior(self, spec, mechanism, release: np.ndarray, rng: np.random.Generator) -> Posterior:
-        """Return posterior draws given a release. Drawing is post-processing and costs no privacy."""
+        """Return posterior draws given a release (d,). Drawing costs no privacy."""
 
 
 class Predictive(Inferred):
-    """A model in which a draw of θ determines the law of whole records, which synthetic data require."""
+    """A model whose parameters determine the law of whole records, so that synthetic data can be drawn."""
 
     @abstractmethod
     def predicted(self, spec, theta: np.ndarray, size: int, rng: np.random.Generator) -> list[list[str]]:
-        """Return, for each column in `order`, the cells of `size` records drawn at one draw (parameters,) of θ."""
+        """Return random cells of `size` records, by column as in `order`, given the parameters θ (parameters,)."""
 
 
 class Sampled(Kind):
-    """A model whose release can be one posterior draw; `law` is the posterior's family.
+    """A model whose release can be one posterior draw, which is rounded to a lattice or to a public number of bits."""
 
-    The draw is rounded to a public number of bits, or to a lattice if `on_lattice`.
-    """
-
+    # Name of the posterior's family.
     law: ClassVar[str]
 
     @abstractmethod
     def sampler(self, spec: Specification, setting: float) -> Mechanism:
-        """Return the mechanism of one posterior draw, at a value of ε ("ops") or of the mechanism's coefficient."""
+        """Return the mechanism of one posterior draw, where the setting is ε for "ops" and a coefficient otherwise."""
 
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
         """Return the statistics as exact numbers in the form that the sampler expects."""
@@ -205,7 +199,7 @@ def whole(value: float) -> int:
 
 
 def _twice(names) -> str:
-    """Return the first name that occurs more than once, or "" if there is none."""
+    """Return the first name that occurs more than once, or "" if all names differ."""
     return next((name for name, number in Counter(names).items() if number > 1), "")
 
 
@@ -216,7 +210,7 @@ def levels_of(levels, chances, size: int, rng: np.random.Generator) -> list[str]
 
 
 def by_name(names, draws) -> dict[str, np.ndarray]:
-    """Return, by parameter, the columns of `draws` (draws, parameters); raise ValueError if two names are equal."""
+    """Return a map from names to columns of `draws` (draws, parameters). Raise ValueError if two names are equal."""
     if name := _twice(names):
         raise ValueError(f"two parameters have the name {name!r}")
     return dict(zip(names, np.moveaxis(draws, -1, 0), strict=True))

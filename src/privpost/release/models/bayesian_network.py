@@ -1,4 +1,4 @@
-"""`model: bayesian_network` of a specification."""
+"""The model `bayesian_network` of private releases."""
 
 import itertools
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware import draws as noise_aware_draws
 
 # Largest number of parents of a column.
 LARGEST_FAMILY = 12
-# Largest numbers of nodes and records with a noise-aware posterior; beyond these, chains take too long.
+# Largest numbers of nodes and of records with a noise-aware posterior. With more, chains take too long.
 LARGEST_NETWORK = 5
 MOST_RECORDS = 100_000
 # Approximate seconds of one step of all chains.
@@ -21,7 +21,7 @@ _SECONDS = 3e-6
 
 
 class Network(Predictive):
-    """Columns of two levels in a directed acyclic graph. Each column is counted for each combination of its parents."""
+    """Columns of two levels in a directed acyclic graph, counted for each combination of the parents' levels."""
 
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Vector(Text(), empty=True))
@@ -53,7 +53,7 @@ class Network(Predictive):
         return NetworkLaplace(self._model(spec), spec.n, setting)
 
     def _cells(self, spec) -> list[tuple[str, str]]:
-        """Return, for every parameter in the model's order, the node and, as text, the levels of the node's parents."""
+        """Return, for every parameter in the model's order, its node and the levels of the node's parents as text."""
         levels = {name: settings["levels"] for name, settings in spec.columns.items()}
         return [
             (node, ", ".join(f"{parent} = {levels[parent][bit]}" for parent, bit in zip(parents, bits, strict=True)))

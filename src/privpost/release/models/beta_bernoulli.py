@@ -1,4 +1,4 @@
-"""`model: beta_bernoulli` of a specification."""
+"""The model `beta_bernoulli` of private releases."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from privpost.release.specification import SAMPLING
 
 
 class Bits(Categories):
-    """A column of two levels with an exact posterior; the second level is counted."""
+    """A column of two levels with an exact posterior. The count of the second level is released."""
 
     name = "beta_bernoulli"
     law = "Beta"

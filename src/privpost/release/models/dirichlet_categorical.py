@@ -1,4 +1,4 @@
-"""`model: dirichlet_categorical` of a specification."""
+"""The model `dirichlet_categorical` of private releases."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from privpost.release.models.base import EXACT, Posterior, Predictive, Sampled, 
 
 
 class Categories(Predictive, Sampled):
-    """A column of several levels with an exact posterior; all levels are counted."""
+    """A column of several levels with an exact posterior. The counts of all levels are released."""
 
     name = "dirichlet_categorical"
     law = "Dirichlet"
@@ -43,7 +43,7 @@ class Categories(Predictive, Sampled):
         return {"counts": {spec.only[0]: dict(zip(self.counted_levels(spec), map(whole, release), strict=True))}}
 
     def tables(self, spec):
-        # Each level's table involves the noise on all levels, so from 100 levels on a level counts as several tables.
+        # One level's table depends on the noise of all levels. With 100 levels or more, it counts as several tables.
         levels = len(self.counted_levels(spec))
         return levels * max(1, levels // 50)
 

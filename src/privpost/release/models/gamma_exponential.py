@@ -1,4 +1,4 @@
-"""`model: gamma_exponential` of a specification."""
+"""The model `gamma_exponential` of private releases."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import NumericFamily
 
-# Largest bias that rounding of records may cause, as a share of the noiseless posterior's standard deviation.
+# Largest bias from rounding of records, as a share of the standard deviation of the posterior without noise.
 LARGEST_BIAS = 0.1
 
 
@@ -49,11 +49,9 @@ class Exponential(NumericFamily, Sampled):
         return [steps * Fraction(self._bounds(spec)[2]) + spec.n * Fraction(self._origin(spec)), Fraction(spec.n)]
 
     def coarsest(self, spec):
-        """Return the resolution at which rounding lowers the mean of the records by a share of LARGEST_BIAS / √n.
-
-        The rate θ is taken to be the prior's mean. Rounding to multiples of h turns the mean 1/θ into
-        (h/2) / sinh(θh/2), which is lower by a share of at most (θh)²/24.
-        """
+        """Return the resolution at which rounding lowers the mean of the records by a share of LARGEST_BIAS / √n."""
+        # Rounding to multiples of h turns the mean 1/θ into (h/2) / sinh(θh/2), which is lower by a share of at most
+        # (θh)²/24. The rate θ is taken to be the prior's mean.
         return math.sqrt(24 * LARGEST_BIAS / math.sqrt(spec.n)) * spec.prior["rate"] / spec.prior["shape"]
 
     def rounding(self, resolution, theta):

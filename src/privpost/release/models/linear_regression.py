@@ -1,4 +1,4 @@
-"""`model: linear_regression` of a specification: noisy second moments, and a noise-aware posterior of the weights."""
+"""The model `linear_regression` of private releases."""
 
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from privpost.release.models.base import Inferred, Posterior, by_name
 from privpost.release.models.numeric import parsed
 from privpost.samplers.noise_aware import draws as noise_aware_draws
 
-# Largest number of columns; noise and dimensions grow with its square.
+# Largest number of columns. The noise and the number of moments grow with the square of this number.
 LARGEST_COLUMNS = 8
 # Up to this many records, sums of products are whole numbers that floats hold exactly.
 MOST_RECORDS = 2**31
@@ -22,7 +22,7 @@ _SECONDS = 5e-4
 
 
 class Linear(Inferred):
-    """Linear regression of a label on features, all between public bounds; the second moments are released."""
+    """Linear regression of a label on features with public bounds. The second moments are released."""
 
     name = "linear_regression"
     column = Schema(low=Real(), high=Real(), role=Choice("label", "feature"))
@@ -104,7 +104,8 @@ class Linear(Inferred):
         )
 
     def _in_units(self, spec, theta) -> np.ndarray:
-        """Return intercept, weights and variance (draws, d + 1), converted from half ranges to the columns' units."""
+        """Return draws (draws, d + 1) of intercept, weights and variance in the columns' units."""
+        # In `theta`, the unit of each column is half its range.
         ends = np.array([[spec.columns[name][key] for key in ("low", "high")] for name in self.order(spec)], float)
         middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
         weights = theta[:, 1:-1] * half[-1] / half[:-1]

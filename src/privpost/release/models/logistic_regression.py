@@ -1,4 +1,4 @@
-"""`model: logistic_regression` of a specification: certified optimal weights plus lattice noise, or an exact draw."""
+"""The model `logistic_regression` of private releases."""
 
 from decimal import Decimal
 
@@ -11,12 +11,12 @@ from privpost.release.columns import Levels
 from privpost.release.models.base import Sampled
 from privpost.release.models.numeric import parsed
 
-# Largest number of columns; the optimiser's work grows with its square.
+# Largest number of columns. The optimiser's work grows with the square of this number.
 LARGEST_COLUMNS = 200
 
 
 class Logistic(Sampled):
-    """Logistic regression of a label of two levels on features between public bounds; the weights are released."""
+    """Logistic regression of a label of two levels on features with public bounds. The weights are released."""
 
     name = "logistic_regression"
     column = Schema(low=Real(), high=Real(), levels=Levels(), role=Choice("label", "feature"))
@@ -62,7 +62,7 @@ class Logistic(Sampled):
         return mechanism
 
     def summed(self, chunks, mechanism):
-        """Return the optimal weights, fitted to all records at once. For a release of a draw, return the records."""
+        """Return the optimal weights given all records, or the records themselves if a draw is released."""
         records = np.concatenate(list(chunks))
         if isinstance(mechanism, BallDraw):
             return records
@@ -101,7 +101,7 @@ class Logistic(Sampled):
         return {"weights": dict(weights), **self.reading(spec)}
 
     def reading(self, spec) -> dict[str, str]:
-        """Return the scale of the features and the predicted level, which give the released weights their meaning."""
+        """Return the scale of the features and the predicted level, which a reader needs to use the weights."""
         return {
             "features": "each between -1 at its low and 1 at its high bound",
             "predicts": spec.columns[self.order(spec)[-1]]["levels"][1],

@@ -1,4 +1,4 @@
-"""`model: naive_bayes` of a specification."""
+"""The model `naive_bayes` of private releases."""
 
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ from privpost.samplers.noise_aware import exact_counts
 
 
 class NaiveBayes(Predictive):
-    """A class and attributes. Levels of attributes are counted per class; the shares of classes have a flat prior."""
+    """A class and its attributes, whose levels are counted per class. The shares of classes have a flat prior."""
 
     name = "naive_bayes"
     column = Schema(levels=Levels(), role=Choice("class", "attribute"))
@@ -55,7 +55,7 @@ class NaiveBayes(Predictive):
         return sum(len(spec.columns[name]["levels"]) for name in self.order(spec)[1:])
 
     def seconds(self, spec):
-        # The factors are seconds for each number that is drawn, and for each entry of the tables of counts.
+        # Seconds for each number that is drawn, and for each entry of the tables of counts.
         classes = len(spec.columns[self.order(spec)[0]]["levels"])
         return classes * self.tables(spec) * (1e-6 * spec.draws + 3.5e-7 * spec.n)
 

@@ -1,4 +1,4 @@
-"""`model: normal_known_variance` of a specification."""
+"""The model `normal_known_variance` of private releases."""
 
 import math
 
@@ -18,7 +18,8 @@ class Normal(NumericFamily):
         return NormalKnownVariance(**spec.prior)
 
     def coarsest(self, spec):
-        """Return half the records' standard deviation; rounding then adds 2 % to the variance, and hardly any bias."""
+        """Return half the standard deviation of the records."""
+        # Rounding then adds 2 % to the variance, and hardly any bias.
         return math.sqrt(spec.prior["record_variance"]) / 2
 
     def rounding(self, resolution, theta):

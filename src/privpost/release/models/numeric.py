@@ -1,4 +1,4 @@
-"""`model: bounded_sum` of a specification, and the base class of other models of a numeric column."""
+"""The model `bounded_sum` of private releases, and the base class of families of numeric records."""
 
 import re
 from abc import abstractmethod
@@ -22,12 +22,12 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 
 
 def parsed(text: str) -> Decimal | None:
-    """Return the exact number in a cell's text; None if the text is not a number."""
+    """Return the exact number that a text stands for, or None if the text is not a number."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 class _Nothing:
-    """The family of a sum without a model: records are summed unchanged."""
+    """A stand-in for a family of records, which sums records unchanged."""
 
     lattice = False
     record_support = (-np.inf, np.inf)
@@ -39,7 +39,7 @@ class _Nothing:
 
 
 class Sum(Kind):
-    """A sum without a model: values of a numeric column in [low, high], rounded to a resolution, are summed."""
+    """A sum of the values of a numeric column, which lie in [low, high] and are rounded to a resolution."""
 
     name = "bounded_sum"
     prior = Schema()
@@ -64,7 +64,7 @@ class Sum(Kind):
         return _Nothing()
 
     def redacts(self, spec) -> bool:
-        """Return whether records outside the bounds are left out of the sum; otherwise, such records are refused."""
+        """Return whether records outside the bounds are left out of the sum."""
         return spec.only[1].get("outside") == "redact"
 
     def _bounds(self, spec) -> tuple[Decimal, ...]:
@@ -72,7 +72,8 @@ class Sum(Kind):
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """Return the value from which steps are counted: 0 with redaction, else low, for a smaller sensitivity."""
+        """Return the value from which steps are counted, which is 0 with redaction and the lower bound otherwise."""
+        # Counting from the lower bound gives a smaller sensitivity.
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
     def mechanism(self, spec, setting):
@@ -109,7 +110,7 @@ class Sum(Kind):
 
 
 class NumericFamily(Sum, Predictive):
-    """A numeric column whose records follow a family with one parameter θ; draws from the posterior of θ are made."""
+    """A numeric column whose records follow a family with one parameter θ."""
 
     parameter: ClassVar[str]
 
@@ -125,18 +126,18 @@ class NumericFamily(Sum, Predictive):
         return [self.parameter]
 
     def predicted(self, spec, theta, size, rng):
-        """Return records rounded to the resolution, drawn from a law that is not cut off at the bounds."""
+        """Return random records, rounded to the resolution. Records may lie outside the bounds."""
         unit = self._bounds(spec)[2]
         steps = np.rint(self.family(spec).sample_data(theta[0], size, rng) / float(unit)).astype(np.int64)
         return [[str(step * unit) for step in steps.tolist()]]
 
     @abstractmethod
     def coarsest(self, spec) -> float:
-        """Return the largest resolution that hardly biases the posterior, computed from public settings."""
+        """Return the largest resolution that hardly biases the posterior."""
 
     @abstractmethod
     def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """Return, in words, the effect of rounding records to a resolution, given draws (draws,) of θ."""
+        """Return words on the effect of rounding records to a resolution, given draws (draws,) of θ."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

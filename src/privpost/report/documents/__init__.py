@@ -1,6 +1,6 @@
-"""Renders README.md and docs/<name>.md from docs/templates/<name>.md.in, with numbers and tables of the results.
+"""Renders README.md and docs/<name>.md from the templates docs/templates/<name>.md.in.
 
-Templates use the names that `names` returns. A module of this folder with a document's name can add names: the
+Templates use the names that `names` returns. The module of this folder with a document's name can add names. Its
 function `values(published)` returns a map from names to texts or functions.
 """
 
@@ -23,13 +23,13 @@ from privpost.report.quotes import Quotes
 
 TEMPLATES = Path("docs/templates")
 ENDING = ".md.in"
-# This document is rendered last, since it links to the headings under which other documents discuss claims.
+# The scorecard is rendered last, since it links to headings of other documents.
 LAST = "scorecard"
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
 class Published(NamedTuple):
-    """The results from which documents are rendered: studies by name, and the folder of `results/` and `figures/`."""
+    """The studies by name, and the folder with the results and figures from which documents are rendered."""
 
     studies: Mapping[str, Study]
     home: Path
@@ -39,31 +39,31 @@ class Published(NamedTuple):
         return self.home / "results"
 
     def tables(self, study: str) -> dict[str, Any]:
-        """Return a study's tables by name; raises the errors of `study` and of `read_tables`."""
+        """Return the tables of the named study by the tables' names."""
         return tables.read_tables(self.study(study))
 
     def study(self, name: str) -> Study:
-        """Return the study of this name; raises SettingError if there is no such study."""
+        """Return the named study. Raise SettingError if there is no study of this name."""
         if name not in self.studies:
             raise SettingError(f"there is no study {name!r}")
         return self.studies[name]
 
 
 def sources() -> dict[str, Path]:
-    """Return the path of each document's template, by the document's name."""
+    """Return the path of each template by the name of its document."""
     return {path.name.removesuffix(ENDING): path for path in sorted(TEMPLATES.glob(f"*{ENDING}"))}
 
 
 def file(name: str) -> Path:
-    """Return the path of a document: README.md at the root, the others in docs/."""
+    """Return the path of a document."""
     return Path("README.md") if name == "README" else Path("docs", f"{name}.md")
 
 
 def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
-    """Render README.md and docs/ into a folder; returns their paths.
+    """Render README.md and docs/ into the folder `out`, and return the paths of the documents.
 
-    A document that cannot be rendered, such as the document of a removed study, is not changed. After all other
-    documents are written, SettingError is raised, as by `render`.
+    Raises:
+        SettingError: a document cannot be rendered, or claims lack reasons. All other documents are written before.
     """
     texts, problems = rendered(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}
@@ -74,11 +74,7 @@ def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
 
 
 def render(published: Published) -> dict[str, str]:
-    """Return the texts of all documents by name.
-
-    Raises SettingError, naming the template, for a quotation that fits no table. Raises SettingError, naming the
-    claims, for failed checks without a reason and for reasons without a failed check (`claims.problems`).
-    """
+    """Return the texts of all documents by name. Raise SettingError for the problems that `rendered` finds."""
     texts, problems = rendered(published)
     if problems:
         raise SettingError("; ".join(problems))
@@ -86,7 +82,7 @@ def render(published: Published) -> dict[str, str]:
 
 
 def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
-    """Return, by name, the texts of documents that can be rendered, and a list of problems with others and claims."""
+    """Return the texts of documents that can be rendered, by name, and the problems with the other documents."""
     card, texts, problems = scorecard.read(published.results / "scorecard.csv"), {}, []
     if lines := claims.problems(card):
         problems.append(f"{'; '.join(lines)}. Reasons are written in {TEMPLATES}/reasons/<paper>.md")
@@ -105,7 +101,7 @@ def rendered(published: Published) -> tuple[dict[str, str], list[str]]:
 
 
 def text(published: Published, name: str, quotes: Quotes, **more: Any) -> str:
-    """Return the text of one document; raises SettingError, which names the template and what the template lacks."""
+    """Return the text of one document. Raise SettingError if the document cannot be rendered."""
     try:
         context = {**names(published, quotes, "" if name == "README" else "../"), **_extra_names(published, name)}
         return _template(name).render({**context, **more})
@@ -120,7 +116,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 def names(published: Published, quotes: Quotes, up: str) -> dict[str, Any]:
-    """Return the names that every template may use; `up` is the path from the document to the root."""
+    """Return a map with the names that all templates use, where `up` is the path from the document to the root."""
     from privpost.evaluation.diagnostics import LARGEST_RHAT
 
     card = scorecard.read(published.results / "scorecard.csv")
@@ -149,7 +145,7 @@ def _extra_names(published: Published, name: str) -> Mapping[str, Any]:
 
 
 def _figure(name: str, shown: Mapping[str, tuple[str, captions.Caption]], up: str) -> str:
-    """Return the Markdown of the figure `<paper>/<stem>`, or of a figure of all studies, with the caption below."""
+    """Return the Markdown of a figure with its caption."""
     if name not in shown:
         raise SettingError(f"there is no figure {name!r}")
     path, (title, rest) = shown[name]
@@ -157,7 +153,7 @@ def _figure(name: str, shown: Mapping[str, tuple[str, captions.Caption]], up: st
 
 
 def _places(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return, by a claim's id, the link to the heading under which a document discusses the claim."""
+    """Return links to the headings under which documents discuss claims, by the claim's id."""
     return {
         heading.split(":")[0]: f"{name}.md#{anchor(heading)}"
         for name, document in texts.items()

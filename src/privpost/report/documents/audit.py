@@ -1,4 +1,4 @@
-"""What docs/audit.md shows: shares of the claimed ε that are spent, and the methods near the best at equal (ε, δ)."""
+"""Tables and numbers of docs/audit.md, on the spent share of the claimed ε and on the methods near the best."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,9 +13,9 @@ from privpost.lab.study import Study
 from privpost.models.conjugate.beta_bernoulli import BetaBernoulli
 from privpost.report.templates import number
 
-# A mechanism that spends at least this share of the claimed ε counts as spending all.
+# A mechanism that spends this share of the claimed ε counts as spending all.
 WHOLE = 0.999
-# The margin by which the test error of a method near the best may exceed the best test error.
+# A method near the best has a test error that exceeds the best by at most this margin.
 WITHIN = 0.01
 BALL = "OPS, smallest ball"
 BITS = "fair_axis/beta_bernoulli"
@@ -23,7 +23,7 @@ LOGISTIC = "fair_axis/logistic"
 
 
 def values(published) -> Mapping[str, str]:
-    """Return the document's tables and numbers, as text, by the names that the template uses."""
+    """Return the document's tables and numbers by the names that the template uses."""
     bits = published.tables(BITS)
     return {
         "shares": shares(published.tables("audit/audit")["audit"]),
@@ -34,7 +34,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def left_out(study: Study, table) -> str:
-    """Return, in Markdown, the mechanisms for bits that the comparison or a part of it leaves out, with reasons."""
+    """Return a table of the mechanisms for bits that the comparison leaves out, with reasons."""
     config = study.text
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():
@@ -52,7 +52,7 @@ def left_out(study: Study, table) -> str:
 
 
 def shares(audit) -> str:
-    """Return, in Markdown, the mechanisms that spend less than the claimed ε, sorted by the largest share spent."""
+    """Return a table of the mechanisms that spend less than the claimed ε, sorted by the largest share spent."""
     known = audit[audit.exact.notna()]
     spent = (known.exact / known.claimed_epsilon).groupby([known.mechanism, known.variant.fillna("")]).max()
     rows: dict[str, list[str]] = {}
@@ -62,19 +62,18 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the best method, and the methods whose error is at most a margin above the best error, in order of name.
+    """Return the names of the best method and of the methods whose error is at most a margin above the best error.
 
-    All these statements hold jointly at the level `LEVEL`.
+    All statements hold jointly at the level `LEVEL`.
 
     Args:
-        pairs: rows of one setting and metric, with `first`, `second`, `difference_mean` (first less second; smaller is
-            better), `difference_sem` and `n_repeats`.
-        margin: x of "within x of the best".
+        pairs: rows of one setting and metric with the columns `first`, `second`, `difference_mean` (error of the first
+            less error of the second), `difference_sem` and `n_repeats`.
     """
     swapped = pairs.rename(columns={"first": "second", "second": "first"})
     both = pd.concat([pairs, swapped.assign(difference_mean=-pairs.difference_mean)])
     # The lag of a method is the largest difference between its error and another method's. The best method has the
-    # smallest lag; of several best methods, the first by name is taken.
+    # smallest lag. Of several best methods, the first by name is taken.
     best = both.groupby("first").difference_mean.max().round(12).idxmin()
     others = both[both["second"] == best]
     limit = student_limit(int(pairs.n_repeats.min()), LEVEL / len(others))
@@ -83,7 +82,7 @@ def near_best(pairs, margin: float) -> list[str]:
 
 
 def logistic_table(logistic: Mapping) -> str:
-    """Return, in Markdown, test errors and the methods near the best, by data set and ε, at the smallest δ."""
+    """Return a table of test errors and of the methods near the best, by data set and ε, at the smallest δ."""
     table, pairs = logistic["logistic"], logistic["logistic_pairs"]
     delta = pairs.delta.min()
     pairs = pairs[(pairs.metric == "test_error") & (pairs.delta == delta)]
@@ -114,6 +113,6 @@ def _named(methods: Iterable[str]) -> str:
 
 def _with_error(rows) -> str:
     (row,) = rows.itertuples()
-    # Where all draws err alike, the standard error is 0 but for rounding.
+    # If all draws have the same error, the standard error is 0 but for rounding.
     error = f"{row.sem:.4f}" if row.sem >= 5e-5 else number(round(row.sem, 12), ".1g")
     return f"{row.mean:.4f} ± {error}"

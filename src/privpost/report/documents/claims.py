@@ -1,4 +1,4 @@
-"""What documents say about claims: the verdicts, how many claims hold, and why checks fail."""
+"""Texts on claims in documents, which give verdicts, numbers of claims, and reasons why checks fail."""
 
 import json
 import re
@@ -15,12 +15,12 @@ from privpost.report import reasons, scorecard
 
 MARKS = {"holds": "●", "holds in part": "◐", "does not hold": "✖", "not testable": "○", "not scored": "–"}
 MARKS |= {"seen": "□", "not seen": "×"}
-# Failed checks whose cause nobody knows, in lines "- <claim>: `check`; `check`", where `*` stands for anything.
+# Failed checks without a known cause, in lines "- <claim>: `check`; `check`", where `*` stands for any text.
 UNEXPLAINED = reasons.FOLDER / "unexplained.md"
 
 
 def names(card) -> dict[str, Callable]:
-    """Return the functions that templates call, by name. Their arguments are patterns of studies: `zhang2016/*`."""
+    """Return the functions that templates call, by name. Some take patterns of studies such as `zhang2016/*`."""
 
     def of(patterns: tuple[str, ...]):
         return card[card.study.map(lambda study: any(fnmatchcase(study, pattern) for pattern in patterns))]
@@ -39,13 +39,13 @@ def names(card) -> dict[str, Callable]:
 
 
 def mark(row) -> str:
-    """Return a sign and the verdict on a claim, followed by the outcome on data that stand in for the paper's own."""
+    """Return a sign and the verdict on a claim, and the outcome on data that stand in for the paper's own."""
     beside = f", {row.seen} †" if row.seen and row.seen != row.verdict else ""
     return f"{MARKS[row.verdict]} {row.verdict}{beside}"
 
 
 def by(row) -> str:
-    """Return, as text, each data set or model of a claim with its mark; empty if the claim's checks name none."""
+    """Return the data sets or models of a claim as text, each with its mark."""
     marks = json.loads(row.by or "{}")
     named = {
         catalogue.title(of) if of in catalogue.names() else of.replace("_", " "): mark for of, mark in marks.items()
@@ -60,7 +60,7 @@ def statement(row) -> str:
 
 
 def tally(card) -> str:
-    """Return, in words, how many claims hold, hold in part, do not hold, are seen on stand-ins or cannot be tested."""
+    """Return words on how many claims hold, hold in part, do not hold, or cannot be tested."""
     holds, in_part, fails, untestable, seen, unseen = scorecard.counts(card).values()
     parts = [f"{holds} of {holds + in_part + fails} hold"] if holds + in_part + fails else []
     parts += [f"{in_part} in part"] * bool(in_part) + [f"{fails} not"] * bool(fails)
@@ -70,15 +70,13 @@ def tally(card) -> str:
 
 
 def failed(card):
-    """Return the scorecard's rows of claims that do not hold as stated, or that are not seen on stand-ins."""
+    """Return the rows of claims that do not hold in full, or are not seen on data that stand in for the paper's own."""
     return card[card.verdict.isin(("does not hold", "holds in part")) | (card.seen == "not seen")]
 
 
 def failing(card) -> str:
-    """Return, in Markdown, the claims of `failed`, each under a heading with the failed checks, reasons and links.
-
-    If a statement "data: statement" is claimed of several data sets, it is printed once.
-    """
+    """Return the text in Markdown on claims that fail, each under a heading with failed checks, reasons and links."""
+    # A statement that is claimed of several data sets is printed once.
     parts: list[str] = []
     first: dict[str, str] = {}
     for row in failed(card).itertuples():
@@ -95,9 +93,10 @@ def failing(card) -> str:
 
 
 def problems(card, folder: Path = reasons.FOLDER, unexplained: Path = UNEXPLAINED) -> list[str]:
-    """Return a line for each failed check with no reason and no entry in `unexplained`, and for each unused reason.
+    """Return a line for each failed check that lacks a reason, and for each reason that explains no failed check.
 
-    A paper without a file of reasons needs none.
+    A check needs no reason if the file `unexplained` lists it, or if the paper has no file of reasons. Entries of
+    `unexplained` that fit no check get a line too.
     """
     allowed = _listed(unexplained)
     used: set[tuple[str, str]] = set()
@@ -126,6 +125,6 @@ def _claim(row) -> Any:
 
 
 def _listed(path: Path) -> set[tuple[str, str]]:
-    """Return the pairs of a claim and a check, as patterns, that a file lists."""
+    """Return the pairs of a claim and a check that a file lists. Both are patterns."""
     lines = re.findall(r"^- (\S+): (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE) if path.is_file() else []
     return {(id, check.replace("[", "[[]")) for id, checks in lines for check in re.findall(r"`([^`]+)`", checks)}

@@ -1,4 +1,4 @@
-"""What docs/dictionary.md shows: all columns of tables and all settings, each with a meaning and a unit."""
+"""Tables of docs/dictionary.md, with a meaning and a unit for each column of a table and for each setting."""
 
 import csv
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from privpost.lab import grid
 from privpost.lab.study import Study
 from privpost.progress import some
 
-# The largest number of tables or studies that are named beside a meaning.
+# Largest number of tables or studies that are named beside a meaning.
 SHOWN = 6
 
 
 def columns(study: Study) -> dict[str, dict[str, Meaning | None]]:
-    """Return, by table and column, the meanings of a study's published columns; None for a column without a meaning."""
+    """Return the meaning of each published column of a study, by table and column, or None if there is no meaning."""
     tables = {}
     for table in study.tables:
         with study.table_path(table).open(newline="", encoding="utf-8") as handle:
@@ -23,14 +23,14 @@ def columns(study: Study) -> dict[str, dict[str, Meaning | None]]:
 
 
 def settings(study: Study) -> dict[str, Meaning | None]:
-    """Return, by name, the meaning of every setting of a study; None for a setting without a meaning."""
+    """Return the meaning of each setting of a study, by name, or None if there is no meaning."""
     # All studies share the seed of conf/config.yaml.
     sizes = [name for name in grid.SIZES if name == "seed" or study.text.get(name) is not None]
     return {name: of_setting(study, name) for name in (*study.schema.fields, *sizes)}
 
 
 def values(published) -> dict[str, str]:
-    """Return, in Markdown, the dictionary's tables `columns` and `settings`."""
+    """Return the tables `columns` and `settings` in Markdown."""
     studies = list(published.studies.values())
     described = [
         ((name, *meaning), f"{study.paper}/{table}")
@@ -52,7 +52,7 @@ def values(published) -> dict[str, str]:
 
 
 def _table(entries: Iterable[tuple[tuple[str, ...], str]], head: tuple[str, ...]) -> str:
-    """Return a table in Markdown with a row per name and meaning, and the tables or studies that have this meaning."""
+    """Return a table in Markdown with one row per name and meaning, and the places where both occur."""
     places: dict[tuple[str, ...], list[str]] = {}
     for row, place in entries:
         places.setdefault(row, []).append(place)

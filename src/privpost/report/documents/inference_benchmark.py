@@ -1,4 +1,4 @@
-"""What docs/inference_benchmark.md shows: the leaderboard, methods by release, and published numbers beside ours."""
+"""Tables of docs/inference_benchmark.md, with the leaderboard, methods by release, and published numbers."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ from privpost.lab.published import RESULTS
 from privpost.report.templates import number
 
 STUDY = "noise_aware/rivals"
-# Scores of methods whose packages are not in requirements.lock. The command `privpost bench score <method> --output`
-# made these scores once; no rebuild makes them.
+# Scores of methods whose packages are not in requirements.lock. No rebuild makes these scores. They come from the
+# command `privpost bench score <method> --output`.
 OPTIONAL = "optional_methods.csv"
-# The largest number of methods that are listed for a release.
+# Largest number of methods that are listed for a release.
 FEW = 3
 # The noisy counts n_ijk of class, feature and level that Xiong, Ju and Zhang (2025) publish for their log-linear task.
 PUBLISHED = np.array([32.7540, 45.2008, 58.6172, 18.2683, 12.9260, 8.5805, 12.8789, 9.5372]).reshape(2, 2, 2)
@@ -27,7 +27,7 @@ DRAWS, RUNS = 200_000, 400
 
 
 def values(published) -> Mapping[str, str]:
-    """Return the document's tables and numbers, as text, by the names that the template uses."""
+    """Return the document's tables and numbers by the names that the template uses."""
     tables = published.tables(STUDY)
     return {
         "leaderboard": board(tables["leaderboard"]),
@@ -39,7 +39,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def board(leaderboard: pd.DataFrame) -> str:
-    """Return the leaderboard in Markdown, with the methods first that a classifier can least tell from exact ones."""
+    """Return the leaderboard in Markdown, one row per method."""
     head = ("method", "releases", "C2ST, median", "worst", "where", "distance", "calibrated", "draws/s")
     rows = []
     for row in leaderboard.itertuples():
@@ -61,7 +61,7 @@ def board(leaderboard: pd.DataFrame) -> str:
 
 
 def by_release(rivals: pd.DataFrame, told: float) -> str:
-    """Return, in Markdown by release, the fastest methods whose C2ST is always below `told`, and the worst methods."""
+    """Return a table with the fastest methods whose C2ST is always below `told`, and the worst methods, by release."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
     rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
     for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
@@ -82,7 +82,7 @@ def by_release(rivals: pd.DataFrame, told: float) -> str:
 
 
 def optional(scores: pd.DataFrame) -> str:
-    """Return, in Markdown, the scores of methods that no study runs, and the versions of their packages."""
+    """Return a table with the scores of methods that no study runs, followed by the versions of their packages."""
     served = scores[scores.c2st.notna()]
     rows = [
         (
@@ -100,19 +100,17 @@ def optional(scores: pd.DataFrame) -> str:
 
 
 def deviations(scale: float) -> str:
-    """Return the exact posterior's standard deviations given the published noisy counts, for Laplace noise of a scale.
-
-    The order of parameters is that of the reference draws: features by class, then the class.
-    """
+    """Return the sds of the exact posterior given the published counts, for Laplace noise of a scale."""
     task = made("log_linear", [2, 2], 100, 4 / scale)
     # In this array, classes vary within features, and the first level is a one.
     release = PUBLISHED.transpose(1, 0, 2).reshape(1, 8)
     sd = task.reference(release, DRAWS, np.random.default_rng(0))[0].std(axis=0)
+    # The features by class come first, and the class comes last.
     return ", ".join(number(float(value), ".3f") for value in sd[[1, 3, 2, 4, 0]])
 
 
 def chance() -> dict[str, str]:
-    """Return, by name, TARP scores of exact posteriors and of too narrow ones, and how often TARP tells them apart."""
+    """Return a map with TARP scores of exact and of too narrow posteriors, and how often TARP tells both apart."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {
@@ -125,11 +123,7 @@ def chance() -> dict[str, str]:
 
 
 def tarp(factor: float) -> np.ndarray:
-    """Return the root mean square error of TARP's coverage at `LEVELS`, for each of several simulated studies (runs,).
-
-    The posterior is normal, with a standard deviation that is wrong by `factor`. Reference points are uniform over six
-    standard deviations (Lemos et al. 2023).
-    """
+    """Return root mean square errors (runs,) of TARP's coverage if the sd is wrong by a factor (Lemos et al. 2023)."""
     rng = np.random.default_rng(0)
     truth, point = rng.standard_normal((RUNS, REPEATS)), rng.uniform(-3, 3, (RUNS, REPEATS))
     reach = np.abs(truth - point)

@@ -1,4 +1,4 @@
-"""What docs/library.md shows: each mechanism's models and budget, and whether the noise-aware posterior is known."""
+"""Table of docs/library.md with the models and the budget of each mechanism."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ BUDGETS = {"pure": "ε", "rdp": "ε at an order λ", "approximate": "ε and δ"}
 
 
 def values(published) -> Mapping[str, str]:
-    """Return, in Markdown, the table `mechanisms`."""
+    """Return the table `mechanisms` in Markdown."""
     rows: dict[tuple[str, ...], dict[str, None]] = {}
     for kind in discovery.kinds():
         weightings = kind.mechanism.weightings
@@ -25,7 +25,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def _posterior(mechanism: Mechanism) -> str:
-    """Return, in words, whether the posterior given a mechanism's release is known, or that the release is a draw."""
+    """Return words on whether the posterior given a mechanism's release is known."""
     if mechanism.releases == "sample":
         return "the draw itself"
     known = {Mechanism.posterior: False, AdditiveNoiseMechanism.posterior: type(mechanism.model) in COUNTED}

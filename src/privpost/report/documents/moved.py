@@ -1,4 +1,4 @@
-"""What docs/moved.md shows: what became of every name of version 0.1.0."""
+"""Tables of docs/moved.md, which say what became of every name of version 0.1.0."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ PLURALS = {
 
 
 def values(published) -> Mapping[str, Any]:
-    """Return the version, and by title a table of the names that changed and a list of the names that did not."""
+    """Return the version, and for each kind of name a table of changed names and a list of unchanged names."""
     parts = {}
     for kind in moved.KINDS:
         of_kind = {name: now for (other, name), now in moved.names().items() if other == kind}

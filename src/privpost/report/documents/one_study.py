@@ -1,4 +1,4 @@
-"""What docs/one_study.md shows: the files of one study, from settings to verdict."""
+"""Parts of docs/one_study.md, which shows the files of one study from settings to verdict."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""What docs/release.md shows: what can be released, and limits of the code."""
+"""Tables and numbers of docs/release.md, which explains private releases."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from privpost.release.models import base, bayesian_network, gamma_exponential
 
 
 def values(published) -> Mapping[str, str]:
-    """Return the document's tables and limits, as text, by the names that the template uses."""
+    """Return the document's tables and limits by the names that the template uses."""
     return {
         "models": models_table(),
         "sigma": sigma_ratios(),
@@ -23,7 +23,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def models_table() -> str:
-    """Return, in Markdown, the models that `privpost release` serves, each with settings and mechanisms."""
+    """Return a table of the models that can be released, each with its settings and mechanisms."""
     rows = []
     for kind in models.KINDS.values():
         columns = ", ".join(f"`{key}`" for key in kind.column.fields)
@@ -34,7 +34,7 @@ def models_table() -> str:
 
 
 def sigma_ratios() -> str:
-    """Return, as text, the ratio of σ of secure noise to the analytic σ, for several ε at the largest private δ."""
+    """Return the ratio of the σ of secure noise to the analytic σ as text, for two ε at δ = 10⁻⁶."""
     budgets = [(epsilon, 1e-6, 1.0) for epsilon in (0.1, 10.0)]
     ratios = [secure_noise.secure_sigma(*budget) / secure_noise.analytic_sigma(*budget) for budget in budgets]
     return " and ".join(f"{r:.2f} at ε = {budget[0]:g}" for r, budget in zip(ratios, budgets, strict=True))

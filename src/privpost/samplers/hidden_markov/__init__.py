@@ -1,6 +1,5 @@
-"""The hidden Markov model of events: the paper's Gibbs sampler, its starts and its log joint.
+"""Gibbs sampler of a hidden Markov model of events (Foulds et al. 2016).
 
-Users call `gibbs`: its function `follow` runs `Chains`, which are made from a `Law`, a `Layout` and a `Prior`. `seeds`
-gives chains seeded starts, `joint` computes the log joint by which chains are compared, and `kernels` holds the
-compiled sweep.
+Read `gibbs` first: the function `follow` runs `Chains`. `seeds` chooses the first states, `joint` computes the log
+joint density of chains, and `kernels` holds the compiled sweep.
 """

@@ -1,10 +1,10 @@
-"""Gibbs sampler of a hidden Markov model with categorical emissions, transitions integrated out; many chains at once.
+"""Gibbs sampler of a hidden Markov model of event counts (Foulds et al. 2016, section 5).
 
-The model (Foulds et al. 2016, section 5): regions are independent Markov chains over months that start uniformly and
-share transition rows θ_k ~ Dir(a, …, a), which are integrated out; a cell (region, month) in state k has counts
-C_d ~ Multinomial(φ_kd) for each field d, φ_kd ~ Dir(b, …, b). One iteration draws φ given the states and then every
-state given all others and φ, month by month. A chain at temperature T samples from the joint law of states and φ,
-raised to the power 1/T.
+Each region is a Markov chain over months with a uniform first state. All regions share the transition rows
+θ_k ~ Dir(a, …, a), which are integrated out. A cell is one month of one region. A cell in state k has the counts
+C_d ~ Multinomial(φ_kd) of each field d, and the emissions are φ_kd ~ Dir(b, …, b). An iteration draws φ given all
+states, then each state given φ and all other states. Chains at temperature T sample from the joint law of states and φ
+to the power 1/T.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from privpost.samplers.truncated_dirichlet import exact as truncated_dirichlet
 
 
 class Layout(NamedTuple):
-    """Marks of the first and of the last cell of each region, two bool arrays (cells,).
+    """Two bool arrays (cells,) that mark the first and the last cell of each region.
 
-    Cells of a region follow each other in time. A month without events has no cell, so the cells before and after such
-    a month are neighbours.
+    Cells of a region follow each other in time. A month without events has no cell, so the cells before and after this
+    month are neighbours.
     """
 
     first: np.ndarray
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, region) -> Layout:
-        """Return the layout of cells sorted by region and then by month; `region` (cells,) has the cells' regions."""
+        """Return the layout for the regions (cells,) of cells that are sorted by region and then by month."""
         region = np.asarray(region)
         change = region[1:] != region[:-1]
         return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))
@@ -40,15 +40,15 @@ class Layout(NamedTuple):
 
 @dataclass(frozen=True)
 class Law:
-    """The counts of events that chains are given, and the temperatures and bounds of the chains' law.
+    """The event counts, temperatures and bounds that define the law from which chains sample.
 
     Attributes:
-        counts: real-valued, (cells, levels) shared by all chains, or (chains, cells, levels). Noisy counts may be
-            negative: cells' likelihoods use negative counts unchanged, and the totals of a state are clipped at 0.
-        observed: (chains, cells) bool, whether a chain is given the counts of a cell; other counts are held out.
-        temperature: T ≥ 1 of the likelihood.
-        prior_temperature: T ≥ 1 of the priors of states and emissions; `temperature` when None.
-        lows: lower bound of the levels' probabilities in each field, shape (fields,), 0 for no bound; or None.
+        counts: real-valued event counts, (cells, levels) shared by all chains, or (chains, cells, levels). Likelihoods
+            use negative noisy counts unchanged, and the total counts of a state are clipped at 0.
+        observed: whether a chain is given the counts of a cell, bool (chains, cells). Other counts are held out.
+        temperature: temperature T ≥ 1 of the likelihood.
+        prior_temperature: temperature T ≥ 1 of the priors of states and emissions; None for `temperature`.
+        lows: lower bounds of the probabilities of each field's levels, shape (fields,); None for no bounds.
     """
 
     counts: np.ndarray
@@ -66,11 +66,11 @@ class Law:
 
 
 class State(NamedTuple):
-    """All chains after an iteration.
+    """The current state of all chains.
 
-    Arrays are `states` (cells, chains), the levels' `probabilities` and `log_probabilities` (chains, K, levels) with
-    the fields one after the other, and `transitions` (K, K, chains), the counts of moves from state to state. Only
-    noise-aware chains have `rates` (chains, cells). All but `states` may be None before the first iteration.
+    `states` (cells, chains) holds the hidden states. `probabilities` (chains, K, levels) holds the emissions, with the
+    fields one after the other. `transitions` (K, K, chains) counts the moves from state to state. Noise-aware chains
+    also have `rates` (chains, cells). Before the first iteration, all arrays except `states` may be None.
     """
 
     states: np.ndarray
@@ -82,7 +82,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Prior:
-    """Sizes and prior of the model: K states, the fields' numbers of levels, and the concentrations a, b > 0."""
+    """The number K of states, the numbers of levels of the fields, and the concentrations a and b of the priors."""
 
     n_states: int
     sizes: tuple[int, ...]
@@ -101,17 +101,17 @@ class Prior:
 
 
 def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
-    """Count the moves from state to state within regions, shape (K, K, chains), given states (cells, chains)."""
+    """Return the numbers (K, K, chains) of moves from state to state within regions."""
     inner, n_chains = np.flatnonzero(~layout.last), states.shape[1]
     index = (states[inner] * n_states + states[inner + 1]) * n_chains + np.arange(n_chains)
     return np.bincount(index.ravel(), minlength=n_states**2 * n_chains).reshape(n_states, n_states, n_chains)
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """Return p(z_t | all other states) for the cells t in `sites`, shape (sites, K, chains).
+    """Return p(z_t | all other states), the law of the hidden state z_t of each cell t in `sites`.
 
-    `states` and `transitions` are arrays of a `State`. `sites` (sites, chains) lists cells of each chain.
-    `kernels.site_weights` has the formula.
+    The result has the shape (sites, K, chains). `sites` (sites, chains) lists cells of each chain. `states` and
+    `transitions` are as in `State`, and a is the concentration of transitions. `kernels.site_weights` has the formula.
     """
     from privpost.samplers.hidden_markov.kernels import site_probabilities
 
@@ -120,13 +120,13 @@ def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarr
 
 
 class Chains:
-    """Chains that share a law (`chain.Sampler`).
+    """Gibbs chains (`chain.Sampler`) that share a law.
 
-    An iteration's cost is the number of gamma and exponential variates for the emissions of all chains, including
-    rejected variates. Variates that a seeding uses are not counted.
+    The cost of an iteration is the number of random variates drawn for the emissions of all chains, including rejected
+    variates. Variates for the first states are not counted.
 
     Args:
-        seeding: the `seeds.Seeding` that gives the first states; None for states drawn uniformly, as in the paper.
+        seeding: source of the first states; None for uniform states, as in the paper.
     """
 
     def __init__(self, law: Law, layout: Layout, prior: Prior, seeding=None):
@@ -136,13 +136,13 @@ class Chains:
         self.law, self.layout, self.prior, self.seeding, self._sweep = law, layout, prior, seeding, explicit_sweep
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return the states before the first iteration, drawn uniformly or given by the seeding."""
+        """Return the first states, from the seeding or drawn uniformly."""
         if self.seeding is not None:
             return State(self.seeding.states(self.law, self.layout, self.prior, rng))
         return State(rng.integers(self.prior.n_states, size=self.law.observed.shape[::-1]))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, int]:
-        """Draw the emissions given the states, then every state given all other states; states change in place."""
+        """Draw the emissions given the states, then every state given the emissions and all other states."""
         law, prior, states = self.law, self.prior, state.states
         moves = transition_counts(states, self.layout, prior.n_states)
         totals = np.maximum(state_totals(law.counts, states, law.observed, prior.n_states), 0.0)
@@ -165,7 +165,7 @@ class End(NamedTuple):
 
 
 def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Callable | None = None) -> End:
-    """Run chains for `iterations` ≥ 1 and call `watch(iteration, state)` after every iteration, counted from 0."""
+    """Run chains and call `watch(iteration, state)` after every iteration, with iterations counted from 0."""
     variates = 0
     for iteration, (state, (cost,)) in enumerate(chain.run(sampler, rng, draws=iterations)):
         variates += cost
@@ -175,13 +175,13 @@ def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Ca
 
 
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
-    """Sum the counts of the observed cells by state, shape (chains, K, levels); arguments as in `Law` and `State`."""
+    """Return the sums (chains, K, levels) of the counts of the observed cells in each state."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
     return member.astype(float) @ counts
 
 
 def draw_emissions(law: Law, totals, prior: Prior, rng) -> tuple[np.ndarray, int]:
-    """Draw the levels' probabilities given each state's totals (..., levels); also return the number of variates."""
+    """Return emissions drawn given the total counts of each state, and the number of random variates used."""
     concentration = 1 + (prior.emission - 1) / law.prior_temperature + totals / law.temperature
     draws, variates = np.empty_like(concentration), 0
     lows = [0.0] * len(prior.sizes) if law.lows is None else law.lows

@@ -1,4 +1,4 @@
-"""Log joint of a hidden Markov model's states (and emissions), by which chains are compared and traced."""
+"""Log joint density of a hidden Markov model, to compare and trace chains."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from privpost.samplers.hidden_markov import gibbs
 def log_joint(
     state: gibbs.State, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return each chain's log-likelihood (chains,) and log-prior (chains,), tempered as in `law`, up to constants.
+    """Return the tempered log-likelihood (chains,) and log-prior (chains,) of each chain, up to constants.
 
-    Emissions are integrated out, so only `state.states` is read. In a truncated law this would need a numerical
-    integral. So the log-likelihood is given the states and `state.log_probabilities`, and the log-prior includes the
-    emissions' prior. Negative totals of counts are clipped at 0, as in the sampler.
+    Without bounds in `law`, the emissions are integrated out, so only `state.states` is read. With bounds, the
+    log-likelihood is given the states and the emissions, and the log-prior includes the prior of the emissions.
     """
     b = (prior.emission - 1) / law.prior_temperature
     totals = np.maximum(gibbs.state_totals(law.counts, state.states, law.observed, prior.n_states), 0.0)

@@ -1,4 +1,4 @@
-"""Compiled loop of the hidden Markov model's sampler; imported only where chains are run."""
+"""Compiled sweep of the Gibbs sampler of a hidden Markov model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from privpost.samplers.compiled import bare, outer
 
 @bare
 def site_weights(t, states, first, last, moves, leaving, a, weights):
-    """Write p(z_t | all other states) up to a factor to `weights` (K,), with the transitions integrated out.
+    """Write p(z_t | all other states) of the hidden state z_t of one cell t to `weights` (K,), up to a factor.
 
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
 
-    `moves` is n (K, K), without the moves into and out of t, and `leaving` holds its row sums. A region's last cell has
-    no second factor and no denominator. A region's first cell has no first factor and no indicators.
+    `moves` (K, K) holds the numbers n of moves, without the moves into and out of cell t, and `leaving` holds the row
+    sums of n. The last cell of a region has no second factor and no denominator. The first cell of a region has no
+    first factor and no indicators.
     """
     for k in range(len(weights)):
         weight = 1.0
@@ -32,7 +33,7 @@ def site_weights(t, states, first, last, moves, leaving, a, weights):
 
 @bare
 def move_site(t, state, states, first, last, moves, leaving, change):
-    """Add `change` to the counts of the moves into and out of cell t, as if cell t were in `state`."""
+    """Add `change` to the numbers of moves into and out of cell t in the given state."""
     if not first[t]:
         moves[states[t - 1], state] += change
         leaving[states[t - 1]] += change
@@ -43,7 +44,7 @@ def move_site(t, state, states, first, last, moves, leaving, change):
 
 @outer()
 def site_probabilities(states, transitions, sites, layout, a):
-    """Compute the result of `gibbs.site_prior` with the function `site_weights`, which the sweep uses too."""
+    """Compute the result of `gibbs.site_prior`."""
     found = np.empty((len(sites), len(transitions), states.shape[1]))
     for place, c in np.ndindex(sites.shape):
         t, path, moves, weights = sites[place, c], states[:, c], transitions[:, :, c].copy(), np.empty(len(transitions))
@@ -63,11 +64,11 @@ def site_probabilities(states, transitions, sites, layout, a):
     seconds=5,
 )  # fmt: skip
 def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves):
-    """Draw the state of every cell once in each chain, given the emissions and with the transitions integrated out.
+    """Draw the hidden state of every cell once in each chain, given the emissions.
 
-    `states` (cells, chains) and `moves` (K, K, chains), the counts of moves between states, are updated in place.
-    `likelihoods` (chains, K, cells) are raised to the power 1/T, up to a factor for each cell. Each draw uses one of
-    `uniforms` (cells, chains). `layout` has the arrays of a `gibbs.Layout`; `prior_power` is the power 1/T of p(z).
+    `states` (cells, chains) and the numbers of moves `moves` (K, K, chains) are updated in place. `likelihoods`
+    (chains, K, cells) are tempered and may have any factor for each cell. Each draw uses one of `uniforms` (cells,
+    chains). `prior_power` is the power 1/T of the prior of the states.
     """
     n_states = likelihoods.shape[1]
     weights, sums = np.empty(n_states), np.empty(n_states)

@@ -1,4 +1,4 @@
-"""Seeded starts of hidden Markov chains: k-means++ partitions of cells, followed by sweeps of the chain's own law."""
+"""Starts of hidden Markov chains from k-means++ partitions of cells."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Seeding:
-    """Makes several starts for each chain, and begins the chain at the start with the largest log joint.
+    """Makes several starts for each chain, and chooses the start with the largest log joint density.
 
     A start is a k-means++ partition of the observed cells (Arthur and Vassilvitskii 2007), followed by sweeps of the
-    chain's own law. Seeding reads only what the chain reads, so it does not change the privacy guarantee of a release
-    from a converged chain. A release from a chain that has not converged has no guarantee.
+    chain. Seeding reads only the data of the chain, so the privacy guarantee of a release from a converged chain is
+    unchanged. A release from a chain that has not converged has no guarantee.
 
     Attributes:
         starts: number of starts of a chain, ≥ 1.
@@ -38,7 +38,7 @@ class Seeding:
         check_range("[1, inf)", starts=self.starts, iterations=self.iterations)
 
     def states(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
-        """Return the states (cells, chains) from which the chains of a law start."""
+        """Return the first states (cells, chains) of the chains of a law."""
         shape, at_once = law.observed.shape, max(1, _AT_ONCE // self.starts)
         best, tables = (
             np.empty(shape[::-1], np.intp),
@@ -62,13 +62,10 @@ class Seeding:
 
 
 def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
-    """Return random partitions of cells into K states by k-means++, shape (cells, starts).
+    """Return random k-means++ partitions (cells, starts) of cells into K states, given their counts (cells, levels).
 
-    Centres are cells. A cell's distance from a centre is the multinomial deviance of the cell's counts from the shares
-    of levels in the centre (counts + ½), summed over fields. Each cell goes to the nearest centre.
-
-    Args:
-        counts: (cells, levels), ≥ 0.
+    Each centre is a cell, and each cell goes to the nearest centre. The distance is the multinomial deviance of the
+    cell's counts from the level shares of the centre, summed over fields. The shares are computed from counts + ½.
     """
     logs = np.empty(counts.shape)
     for field in prior.fields:
@@ -78,7 +75,7 @@ def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
     fits = np.empty((prior.n_states, len(counts), starts))
     distance = np.full((len(counts), starts), np.inf)
     for fit in fits:
-        # The first centre is any cell. So is a later centre if all cells lie on centres already.
+        # The first centre is any cell. A later centre is any cell too if all cells lie on centres already.
         ends = np.cumsum(np.where(np.isinf(distance), 1.0, distance + 1e-300), axis=0)
         centres = (ends < rng.random(starts) * ends[-1]).sum(axis=0)
         fit[:] = counts @ logs[centres].T

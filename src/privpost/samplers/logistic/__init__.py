@@ -1,6 +1,6 @@
-"""Draws from posteriors of logistic regression and of other binary regressions.
+"""Exact draws from posteriors of logistic regression and of other binary regressions.
 
-Users call `exact`, which makes independent draws by rejection from curvature shells, or `in_ball` if a ball of weights
-cuts into the posterior. In releases of real data the time of a draw must reveal nothing: draws of `public_time` never
-fail and take a time that public numbers decide; `lattice_ball` does the same on a lattice, in exact arithmetic.
+`exact` makes independent draws by rejection, and `in_ball` does so if a ball of weights cuts into the posterior. In
+releases of real data the time of a draw must reveal nothing. Draws of `public_time` take a time that public numbers
+decide, and `lattice_ball` also draws in exact arithmetic on a lattice.
 """

@@ -1,16 +1,14 @@
 """Exact draws from the posterior of a regression with binary outcomes, by rejection from curvature shells.
 
-Let f be the negative log-density, m a point near its minimum, Δ = w − m, s_i = x_i·Δ, and s̄_i > 0 any scales. Shells
-R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}}, 0 = κ_0 < κ_1 < ... < ∞, divide the space. On R_j, record i's loss exceeds its
-tangent by at least ½ c_i s_i², where `curvature_floor` gives c_i for |s_i| ≤ κ_{j+1} s̄_i. With
-A_j = nβ I + ρ Σ c_i x_i x_iᵀ, and A_j = nβ I in the last shell,
+Let f be the negative log-density, m a point near the minimum of f, Δ = w − m and s_i = x_i·Δ. With any scales s̄_i > 0
+and ends 0 = κ_0 < κ_1 < ... < ∞, the shells R_j = {κ_j ≤ max_i |s_i|/s̄_i < κ_{j+1}} divide the space. On R_j, the loss
+of record i exceeds the tangent at m by at least ½ c_i s_i² (`curvature_floor`). Let nβ be the prior's precision, ρ the
+power of the likelihood, and A_j = nβ I + ρ Σ c_i x_i x_iᵀ, where the last shell has c_i = 0. Then
 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
-Proposals come from the right side. For j = 0 the right side is a Gaussian. For j > 0 draw a record i in proportion to
-the Gaussian's mass in the two tails |s_i| ≥ κ_j s̄_i, s_i from these tails, then Δ given s_i. A proposal in R_j is
-accepted with probability left side / right side; a proposal outside R_j is rejected. In real arithmetic the draws are
-exact for every m, s̄ and κ; only the number of proposals changes.
+Proposals come from the right side, which is a Gaussian or a mixture of Gaussian tails. A proposal in R_j is accepted
+with probability left side / right side. In real arithmetic the draws are exact for every m, s̄ and κ.
 """
 
 import itertools
@@ -25,7 +23,7 @@ from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
 from privpost.models.regression.logistic import GaussianApproximation, LogisticPosterior
 
-# A log-acceptance above this refutes the bound: sums of 1e5 terms of size 1 have a smaller rounding error.
+# A log-acceptance above this refutes the bound. Sums of 1e5 terms of size 1 have a smaller rounding error.
 _ROUNDING = 1e-7
 # Candidates for the shells' ends, in standard deviations of the predictors.
 _ENDS = np.geomspace(3.0, 60.0, 30)
@@ -37,14 +35,17 @@ _MOST_SHELLS = 4
 _WORTH = 0.1
 # The largest logarithm of a number of proposals: floats can hold sums and products of a few such numbers.
 _MOST = 600.0
-# Predictors held at once.
+# Largest number of predictors held in memory at once.
 _ELEMENTS = 1 << 21
 EXACT = True
 _MOST_ROUNDS = 100_000
 
 
 class Tails(NamedTuple):
-    """Law of s_i under a shell's Gaussian: mean, standard deviation and start of the tails (n,), log-masses (2n,)."""
+    """The law of each predictor's change s_i under the Gaussian of a shell, and the two tails of this law.
+
+    All shapes are (n,), except for the log-masses (2n,) of the tails.
+    """
 
     mean: np.ndarray
     deviation: np.ndarray
@@ -53,7 +54,7 @@ class Tails(NamedTuple):
 
 
 class Shell(NamedTuple):
-    """A shell j: its start κ_j, lower Cholesky factor of A_j, A_j⁻¹∇f(m), log-weight, and tails (None for j = 0)."""
+    """A shell j: start κ_j, lower Cholesky factor of A_j, vector A_j⁻¹∇f(m), log-weight, and tails for j > 0."""
 
     start: float
     factor: np.ndarray
@@ -63,7 +64,7 @@ class Shell(NamedTuple):
 
 
 class Info(NamedTuple):
-    """Proposals per draw: the number evaluated until acceptance, and the number expected by Laplace's approximation."""
+    """The number of evaluated proposals per draw, and the number that Laplace's approximation predicts."""
 
     proposals: float
     expected: float
@@ -71,16 +72,17 @@ class Info(NamedTuple):
 
 @dataclass(frozen=True)
 class Envelope:
-    """The proposal law for one posterior; made by `envelope`.
+    """The proposal law for one posterior.
 
     Attributes:
         posterior: the target.
-        law: the posterior itself, or the law of r < d combinations of the weights, without the ball.
-        basis: the r orthonormal combinations (r, d) of the weights on which alone the likelihood depends; or None.
+        law: the posterior, or the law of r < d combinations of the weights without the ball.
+        basis: orthonormal combinations (r, d) of the weights that determine the likelihood; None if `law` is
+            `posterior`.
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
-        expected: expected proposals per accepted one, with Laplace's approximation of the normalising constant.
+        expected: expected number of proposals per accepted proposal, by Laplace's approximation.
     """
 
     posterior: LogisticPosterior
@@ -93,17 +95,18 @@ class Envelope:
 
     @property
     def log_least(self) -> float:
-        """Lower bound on ln of the expected proposals per draw in the ball; a Gaussian density is at most its peak."""
+        """Lower bound on the logarithm of the expected number of proposals per draw in the ball."""
         radius, d = self.posterior.radius, self.posterior.dimension
         log_expected = math.log(self.expected)
         if radius is None or not math.isfinite(radius):
             return log_expected
         rest = (d - self.law.dimension) * math.log(self.law.prior_precision)
+        # The mass of the ball is at most the peak of the Gaussian density times the ball's volume.
         log_density = np.log(np.diag(self.mode.factor)).sum() + (rest - d * math.log(2)) / 2
         return log_expected - min(0.0, log_density + d * math.log(radius) - math.lgamma(d / 2 + 1))
 
     def propose(self, normals: np.ndarray, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Turn standard normals (k, d) and uniforms (k, 3) into proposals (k, d); also return log-acceptances (k,).
+        """Return proposals (k, d) and log-acceptances (k,), given standard normals (k, d) and uniforms (k, 3).
 
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
@@ -122,7 +125,7 @@ class Envelope:
         return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps from the mode (k, d), the envelope's exponents (k,) and the indices of the shells drawn (k,)."""
+        """Return steps from the mode (k, d), exponents of the envelope (k,), and indices of the drawn shells (k,)."""
         shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(shells):
@@ -131,7 +134,7 @@ class Envelope:
         return steps, exponents, shells
 
     def log_acceptance(self, steps, exponents, shells) -> np.ndarray:
-        """Return the log-acceptance (k,) of the results of `steps`.
+        """Return the log-acceptances (k,) of the results of `steps`.
 
         Raises:
             ArithmeticError: a log-acceptance above 0, which refutes the bound.
@@ -143,7 +146,7 @@ class Envelope:
 
     @cached_property
     def _at_mode(self) -> tuple[np.ndarray, float]:
-        """The predictors at the mode (n,), and −f(m)."""
+        """The predictors (n,) at the mode, and the log-density at the mode."""
         return self.law.features @ self.mode.mean, self.law.log_density(self.mode.mean[None])[0]
 
     def _choose(self, uniforms):
@@ -152,7 +155,7 @@ class Envelope:
         return np.minimum(np.searchsorted(shares, uniforms, side="right"), len(shares) - 1)
 
     def _draw(self, shell: Shell, normals, uniforms):
-        """Return steps Δ from m (k, d), and ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
+        """Return steps Δ from m (k, d), and the exponents ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
         steps = solve_triangular(shell.factor, normals.T, lower=True, trans="T", check_finite=False).T - shell.pull
         if shell.tails is not None:
             steps = self._into_tail(shell, steps, uniforms)
@@ -161,7 +164,7 @@ class Envelope:
         return steps, 0.5 * np.einsum("kd,kd->k", normals, normals) - constant
 
     def _into_tail(self, shell: Shell, steps, uniforms):
-        """In each step, move one record's predictor into a tail; the rest keeps its law given the predictor."""
+        """Return steps (k, d) after moving the predictor of one random record per step into a tail."""
         tails, n = shell.tails, len(self.scales)
         shares = np.cumsum(np.exp(tails.log_mass - logsumexp(tails.log_mass)))
         picked = np.minimum(np.searchsorted(shares, uniforms[:, 0], side="right"), 2 * n - 1)
@@ -171,10 +174,11 @@ class Envelope:
         values = tails.mean[record] + sign * tails.deviation[record] * beyond
         rows = self.law.features[record]
         change = (values - np.einsum("kd,kd->k", rows, steps)) / tails.deviation[record] ** 2
+        # The rest of a step keeps its law given the predictor.
         return steps + change[:, None] * cho_solve((shell.factor, True), rows.T, check_finite=False).T
 
     def _log_ratio(self, steps, shells):
-        """Return −(f − f(m)) − ln N_j within the proposal's shell, else −inf, shape (k,)."""
+        """Return the log-ratios −(f − f(m)) − ln N_j of steps inside their shells, and −inf for other steps."""
         result = np.empty(len(steps))
         posterior, mode = self.law, self.mode.mean
         at_mode, lowest = self._at_mode
@@ -206,14 +210,14 @@ def envelope(
     ends: tuple[float, ...] | None = None,
     draws: int | None = None,
 ) -> Envelope:
-    """Return the envelope of a posterior, with shells chosen for few proposals or for the shortest time of draws.
+    """Return the envelope of a posterior, with shells that save proposals or time.
 
     Args:
-        posterior: the target.
-        start: envelope of a similar posterior, to start the search for the mode; the result for an equal posterior.
-        ends: κ_1 < κ_2 < ... to be used. None: ends are chosen. An empty tuple gives the prior's Gaussian alone.
-        draws: number of draws to make in the shortest time. A shell is then made only if it saves more time than its
-            making takes, and equal columns are merged. None: the number of proposals is kept small, not the time.
+        start: envelope of a similar posterior, where the search for the mode begins. An equal posterior has this
+            envelope.
+        ends: ends κ_1 < κ_2 < ... of the shells; None to choose the ends. An empty tuple gives the prior's Gaussian.
+        draws: number of draws to make in the shortest time. Equal columns are then merged, and a shell is made only if
+            it saves more time than it takes to make. None keeps the number of proposals small.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -246,14 +250,11 @@ def envelope(
 
 
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """Return the law of r < d orthonormal combinations of the weights, without the ball, and the combinations (r, d).
-
-    The likelihood depends on the weights of m equal columns x only through their sum, as √m x times sum/√m, and not on
-    the weights of zero columns. If no columns can be merged, the second result is None. The combinations of `start` are
-    reused if `start` has the same features.
-    """
+    """Return the law with equal columns merged, and the merged combinations of weights (r, d) or None."""
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis
+    # The likelihood depends on the weights of m equal columns x through their sum, as √m x times sum/√m. Weights of
+    # zero columns do not enter.
     columns = partial(np.take, posterior.features, axis=1)
     _, first, group, counts = np.unique(posterior.features.sum(axis=0), True, True, True)
     told, twice = np.flatnonzero(posterior.features.any(axis=0)[first]), np.flatnonzero(counts[group] > 1)
@@ -289,19 +290,17 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Return the least curvature (n,) of each record's loss for predictors within end · s̄_i of that at the mode."""
+    """Return the least curvature (n,) of each record's loss within end · s̄_i of the predictor at the mode."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 
 
 def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, ...]:
-    """Return the ends of at most four inner shells, each of which saves `worth` expected proposals.
-
-    Draws are exact for any ends. Let P be the precision at the mode, h_i the curvature at the mode, and D = I − nβP⁻¹
-    the data's part of P, in units of P. A_j is approximated by P, less a total loss x = Σ ρ (h_i − c_i) s̄_i². This
-    loss is spread over x/l directions, in each of which A_j is less than P by the share
-    l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D. So |A_j| is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
-    """
+    """Return the ends of at most four inner shells that each save `worth` expected proposals."""
+    # Draws are exact for any ends. Let P be the precision at the mode, h_i the curvature at the mode, and
+    # D = I − nβP⁻¹ the data's part of P, in units of P. A_j is approximated by P, less a total loss
+    # x = Σ ρ (h_i − c_i) s̄_i². This loss is spread over x/l directions. In each direction A_j is less than P by the
+    # share l = (1 − Σcs̄²/Σhs̄²) tr D²/tr D. So |A_j| is |P| (1 − l)^(x/l), and x_iᵀA_j⁻¹x_i is s̄_i²/(1 − l).
     n, d = posterior.features.shape
     some = np.arange(0, n, 1 + n // _SOME)
     sample = replace(posterior, features=posterior.features[some], labels=posterior.labels[some])
@@ -315,7 +314,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
     share = np.divide(spread, free, out=np.full_like(spread, np.inf), where=free > 0)
     outer = plain + math.log(2 * times) + logsumexp(log_ndtr(-_ENDS[:, None] * share), axis=1)
     outer = np.exp(np.minimum(outer, _MOST))
-    # Cost of a shell from one end (row) to a later one (column).
+    # Cost of a shell from one end (row) to a later end (column).
     between = inner * 2 * n * np.exp(log_ndtr(-_ENDS[:, None] * np.sqrt(1 - lost)))
     between[np.tril_indices(len(_ENDS))] = np.inf
     best, ends, costs, paths = math.exp(min(plain, _MOST)), (), inner, [(end,) for end in _ENDS]
@@ -330,15 +329,7 @@ def _ends(posterior, mode, spread, plain: float, worth: float) -> tuple[float, .
 
 
 def sample(around: Envelope, size: int, rng: np.random.Generator) -> tuple[np.ndarray, Info]:
-    """Return exact draws, each from its own stream of proposals.
-
-    Args:
-        around: the envelope.
-        size: number of draws.
-        rng: source of randomness.
-
-    Returns:
-        Draws (size, d), and `Info`.
+    """Return exact draws (size, d), and the numbers of proposals per draw.
 
     Raises:
         ValueError: size < 1.

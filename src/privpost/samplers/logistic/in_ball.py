@@ -1,9 +1,8 @@
 """Exact draws from the posterior of a logistic regression on a ball that cuts into the posterior's mass.
 
-On ‖w‖ ≤ R the prior's density is at most exp(λR²/2) times the density with precision nβ + λ, both unnormalised. So
-proposals come from the posterior under this stronger prior (`logistic.exact`), and a proposal inside the ball is
-accepted with probability exp(λ(‖w‖² − R²)/2). Laplace's method chooses λ ≥ 0 such that E‖w‖² is about R²; λ affects
-only the number of proposals.
+Proposals come from the posterior under a stronger prior, with precision nβ + λ instead of nβ (`logistic.exact`). A
+proposal in the ball ‖w‖ ≤ R is accepted with probability exp(λ(‖w‖² − R²)/2). Draws are exact for every λ ≥ 0.
+Laplace's method chooses λ such that E‖w‖² is about R².
 """
 
 from dataclasses import dataclass, fields, replace
@@ -26,10 +25,10 @@ EXACT = True
 
 @dataclass(frozen=True)
 class InBall(exact.Envelope):
-    """Proposals for the posterior on the ball, drawn from `posterior`, which has the stronger prior and no ball.
+    """The envelope of a posterior under a stronger prior, for draws from the posterior on a ball.
 
     Attributes:
-        tilt: λ, the precision that the stronger prior adds.
+        tilt: precision λ that the stronger prior adds.
         radius: radius R of the ball.
     """
 
@@ -38,7 +37,7 @@ class InBall(exact.Envelope):
 
 
 def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBall:
-    """Return the proposals for a posterior on a ball; the search for the mode begins at the mode of `start`, if given.
+    """Return the proposals for a posterior on a ball, where `start` gives the first guess of the mode.
 
     Raises:
         RuntimeError: the mode is not found.
@@ -50,8 +49,8 @@ def envelope(posterior: LogisticPosterior, start: InBall | None = None) -> InBal
         centre, precision = around.mode.mean, around.mode.factor @ around.mode.factor.T
         if tilt == 0 or centre @ centre + np.trace(np.linalg.inv(precision)) <= _MISS * posterior.radius**2:
             break
-        # If the ball lies deep in the tail, the curvature there differs from that at the mode without the tilt. So λ is
-        # found for a normal law that is fitted at the tilted mode.
+        # If the ball lies deep in the tail, the curvature in the ball differs from the curvature at the untilted mode.
+        # So λ is found for a normal law that is fitted at the tilted mode.
         untilted = precision - tilt * np.eye(len(centre))
         tilt = _tilt(centre + tilt * np.linalg.solve(untilted, centre), untilted, posterior.radius)
         around = exact.envelope(_tilted(posterior, tilt), around)
@@ -65,13 +64,13 @@ def _tilted(posterior: LogisticPosterior, tilt: float) -> LogisticPosterior:
 
 
 def _tilt(mean: np.ndarray, precision: np.ndarray, radius: float) -> float:
-    """Return λ at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² = R²; 0 if E‖w‖² ≤ R² at λ = 0."""
+    """Return the least λ ≥ 0 at which N(mean, precision⁻¹) times exp(−λ‖w‖²/2) has E‖w‖² ≤ R²."""
     values, vectors = np.linalg.eigh(precision)
     return gaussian_in_ball.tilt(vectors.T @ mean, values, radius)
 
 
 def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """Return draws (size, d) and the number of proposals per accepted one.
+    """Return draws (size, d), and the number of proposals per accepted proposal.
 
     Raises:
         ValueError: size < 1.
@@ -88,11 +87,12 @@ def sample(around: InBall, size: int, rng: np.random.Generator) -> tuple[np.ndar
 
 
 def _accepted(around: InBall, number: int, rng) -> np.ndarray:
-    """Make `number` proposals and return the accepted ones; the ball is checked first, without reading the records."""
+    """Make `number` proposals and return the accepted proposals."""
     uniforms = rng.random((number, 5))
     steps, exponents, shells = around.steps(rng.standard_normal((number, around.law.dimension)), uniforms[:, :3])
     weights = around.mode.mean + steps
     excess = np.einsum("kd,kd->k", weights, weights) - around.radius**2
+    # The ball is checked first, because this check reads no records.
     inside = np.flatnonzero((excess <= 0) & (np.log(uniforms[:, 3]) < around.tilt / 2 * excess))
     log_acceptance = around.log_acceptance(steps[inside], exponents[inside], shells[inside])
     return weights[inside[np.log(uniforms[inside, 4]) < log_acceptance]]

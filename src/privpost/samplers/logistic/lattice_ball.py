@@ -1,27 +1,13 @@
 """One exact draw from the posterior of a logistic regression on the lattice points of a ball, for releases.
 
-The law is p(w) ∝ exp(−U(w)), U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2, s_i = ±x_i·w, on the points of γZ^d with
-‖w‖ ≤ R. These points are public and finitely many. A float decides only where its error cannot change the decision.
+The law is p(w) ∝ exp(−U(w)) with U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2 and s_i = ±x_i·w, on the points of γZ^d with
+‖w‖ ≤ R. Let g be the gradient of U at a lattice point m in the ball. A table of integer cells proposes each coordinate
+of Δ = w − m. Each cell has a weight v that is at least scale · exp(−PΔ²/2) everywhere in the cell. A proposal in the
+ball is accepted with probability exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), where
 
-*Proposals.* With g the gradient at a lattice point m of the ball, P-strong convexity gives
+    E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    S ≥ 2R|g|.
 
-    E(w) = ρ Σ [ln(1 + exp(−s_i(w))) − ln(1 + exp(−s_i(m)))] + P m·Δ + S ≥ 0,    Δ = w − m, S ≥ 2R|g|,
-
-as E − S is convex, 0 at m and of gradient g there; U(w) − U(m) = E − S + P|Δ|²/2. Each coordinate of Δ/γ is uniform
-in a cell of an integer table. The cell has a weight v, at least a scale times exp(−PΔ²/2) anywhere in it. A proposal in
-the ball is accepted with probability exp(−E − Σ_j [PΔ_j²/2 + ln(v_j/scale)]), whose exponent is never positive. So
-accepted proposals have the law p, for any m and any S ≥ 2R|g|; neither has to be optimal.
-
-*Decisions.* The exponent's float is compared with the logarithm of a uniform's first 64 bits. If they are closer than
-2^10 times the possible rounding error, more bits and interval arithmetic decide (`exact_draws.Uniform`).
-
-*Time.* As s/(1 + e^s) ≤ κ, w·∇U(w) ≥ P|w|² − ρκn. The mean of w·∇U(w) under exp(−U) on R^d is d (by parts), so the
-mean of |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa). Thus for some a,
-F(q) ≤ F(q₀) exp(a(q − q₀)). A law with F(q₀) exp(a(q − q₀)) has the mean q₀ + (−ln F(q₀) − 1)/a, so F is at least 1/e
-at the mean of |w|². So with a ball of R² ≥ (ρκn + d)/P the accepted share is at least 1/e of the share that
-`logistic.public_time` proves without a ball. The lattice costs next to nothing: the integral of exp(−U) over a cell
-with middle w is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius
-R − γ√d/2.
+Accepted proposals have the law p for any m. A float decides only where its error cannot change the decision.
 """
 
 import math
@@ -51,7 +37,7 @@ _MOST_CELLS = 1 << 24
 _UNIT = 2.0**-43
 # Largest number of lattice steps across the ball: up to it, floats hold the points exactly.
 _MOST_STEPS = 2.0**50
-# Predictors held at once.
+# Largest number of predictors held in memory at once.
 _ELEMENTS = 1 << 21
 EXACT = True
 
@@ -59,14 +45,18 @@ RandomBits = Callable[[int], int]
 
 
 def least_radius(n: int, dimension: int, total_precision: float, power: float) -> float:
-    """Return R of a ball that holds 1/e of the posterior whatever the data, plus a thousandth for the lattice."""
+    """Return the radius R of a ball that holds 1/e of the posterior's mass whatever the data."""
+    # As s/(1 + e^s) ≤ κ, w·∇U(w) ≥ P|w|² − ρκn. The mean of w·∇U(w) under exp(−U) on R^d is d, by parts. So the mean
+    # of |w|² is at most (ρκn + d)/P. The logarithm of F(q) = P(|w|² ≤ q) is concave (Prékopa), so for some a,
+    # F(q) ≤ F(q₀) exp(a(q − q₀)). A law with the right side as distribution function has the mean
+    # q₀ + (−ln F(q₀) − 1)/a. So F is at least 1/e at the mean of |w|². A thousandth is added for the lattice.
     return (1 + _FINE) * math.sqrt((power * KAPPA * n + dimension) / total_precision)
 
 
 class Table(NamedTuple):
-    """Table of 2·`cells` cells around 0, each `length` steps long, with whole-numbered weights that sum to 2^62.
+    """A table of 2·`cells` cells around 0, each `length` steps long, with whole weights that sum to 2^62.
 
-    A cell's weight is at least scale · exp(−Pγ²k²/2) for every step k in it.
+    The weight of a cell is at least scale · exp(−Pγ²k²/2) for every step k in the cell.
     """
 
     length: int
@@ -77,7 +67,7 @@ class Table(NamedTuple):
     scale: int
 
     def chosen(self, words: np.ndarray) -> np.ndarray:
-        """Return the cells that uniform 64-bit words choose; the first 62 bits of a word decide."""
+        """Return the cells that uniform 64-bit words choose."""
         # numpy would compare signed and unsigned integers as floats.
         places = (words >> np.uint64(64 - _BITS)).astype(np.int64)
         return np.searchsorted(self.below, places, side="right")
@@ -85,30 +75,33 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class LatticeBall(PublicTime):
-    """Lattice, table and time of a draw, from public numbers alone; P is n times `precision`.
+    """Lattice, table and time of a draw, from public numbers alone.
 
     Attributes:
-        spacing: γ; None for the default, which is fine enough for the bounds on the time.
+        spacing: lattice spacing γ; None for a default that is fine enough for the bounds on the time.
     """
 
     spacing: float | None = None
 
     @property
     def ball(self) -> float:
-        """The ball's radius R."""
+        """Radius R of the ball."""
         assert self.radius is not None
         return self.radius
 
     @property
     def total(self) -> float:
-        """The prior's precision P."""
+        """Precision P of the prior."""
         return self.n * self.precision
 
     @property
     def step(self) -> float:
-        """The lattice's spacing γ, a power of 2."""
+        """Spacing γ of the lattice."""
         if self.spacing is not None:
             return self.spacing
+        # At this spacing the lattice hardly lowers the accepted share. The integral of exp(−U) over a cell with middle
+        # w is at most γ^d exp(−U(w)) exp(γ²|∇U(w)|²/24), and the cells of the ball's points cover the ball of radius
+        # R − γ√d/2.
         root, curvature = math.sqrt(self.dimension), 1 / self.step_size
         longest = self.total * self.ball + self.power * self.n * self.bound
         lengths = 1 / math.sqrt(curvature), self.ball / root, 1 / (root * curvature * self.ball), 1 / longest
@@ -116,7 +109,7 @@ class LatticeBall(PublicTime):
 
     @property
     def squared(self) -> int:
-        """The largest |w/γ|² in the ball."""
+        """The largest squared length of a point of the ball, in squared lattice steps."""
         return math.floor((Fraction(self.ball) / Fraction(self.step)) ** 2)
 
     @property
@@ -127,22 +120,21 @@ class LatticeBall(PublicTime):
 
     @property
     def steps(self) -> int:
-        """Number of steps towards the mode after which 2R|g| is small."""
+        """Number of gradient steps towards the mode, after which 2R|g| is small."""
         return self.steps_to(_SLACK / (2 * self.ball))
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw: e times `PublicTime`'s number times a table factor."""
+        """Logarithm of the largest mean number of proposals per draw, whatever the data."""
+        # The ball holds 1/e of the posterior, which costs a factor e. The table costs at most a factor exp(d `_CELL`).
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
 
     @property
     def rounding(self) -> float:
-        """The largest rounding error of the exponent in the ball.
-
-        The bound has two parts. Errors of predictors, quadratic terms, elementary functions and logarithms of weights
-        are counted in units of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
-        """
+        """The largest rounding error of the exponent in the ball."""
+        # `units` counts errors of predictors, quadratic terms, elementary functions and logarithms of weights, in units
+        # of 2^-43. Errors of sums of n terms are twice n 2^-53 times the sum of the terms' sizes.
         n, d, size = self.n, self.dimension, self.bound * self.ball + 1
         units = (d + 16) * (n * size + 4 * self.total * self.ball**2) + 64 * d
         return _UNIT * units + 8 * 2.0**-53 * n**2 * size
@@ -153,7 +145,7 @@ class LatticeBall(PublicTime):
 
     @cached_property
     def table(self) -> Table:
-        """The proposal table of one coordinate, which reaches both ends of the ball from any point in it."""
+        """The proposal table of one coordinate, wide enough for every step between two points of the ball."""
         length = self._length
         cells = math.ceil((2 * math.isqrt(self.squared) + 1) / length)
         places = np.arange(-cells, cells)
@@ -168,18 +160,16 @@ class LatticeBall(PublicTime):
 
 @dataclass(frozen=True, eq=False)
 class Proposals:
-    """The proposal law for a data set: m and S."""
+    """The proposal law for a data set, around the lattice point `centre` and with S as `slack`."""
 
     posterior: LogisticPosterior
     public: LatticeBall
-    # m in steps, whole numbers (d,).
+    # The point m in steps, whole numbers (d,). E − S is convex and 0 at m, with the gradient g of U at m. So E ≥ 0.
     centre: np.ndarray
     slack: float
 
     def draw(self, randbits: RandomBits) -> np.ndarray:
-        """Return one draw in steps of the lattice, (d,).
-
-        The method evaluates as many proposals as `logistic.public_time` says and returns the first accepted one.
+        """Return one draw (d,) in steps of the lattice: the first accepted proposal of a public number of proposals.
 
         Args:
             randbits: source of independent fair bits: k ↦ a whole number below 2^k.
@@ -195,7 +185,7 @@ class Proposals:
         return draw
 
     def _first(self, number: int, randbits: RandomBits) -> np.ndarray | None:
-        """Evaluate `number` proposals and return the first accepted one, or None."""
+        """Evaluate `number` proposals and return the first accepted proposal, or None."""
         public, posterior, d = self.public, self.posterior, len(self.centre)
         table = public.table
         cells = table.chosen(_words(randbits, number, d))
@@ -215,6 +205,7 @@ class Proposals:
         with np.errstate(divide="ignore"):
             unsure = public.rounding + _UNIT * levels + 1 / uniforms.astype(float)
         gaps = levels - exponents
+        # Where the float is too close to decide, more bits and interval arithmetic decide.
         for i in np.flatnonzero(inside & (gaps >= -unsure)):
             if gaps[i] > unsure[i] or self._accepts(int(uniforms[i]), moves[i], cells[i], randbits):
                 return self.centre + moves[i]
@@ -227,11 +218,11 @@ class Proposals:
         return at, self.posterior.log_likelihood_of_predictors((self.posterior.features @ at)[None])
 
     def _accepts(self, known: int, moves: np.ndarray, cells: np.ndarray, randbits: RandomBits) -> bool:
-        """Decide with certainty whether a uniform with the 64 bits `known` is below exp(−exponent)."""
+        """Return whether a uniform that begins with the 64 bits `known` is certainly below exp(−exponent)."""
         return Uniform(randbits, known, 64).is_below(partial(self.chance, moves, cells))
 
     def chance(self, moves: np.ndarray, cells: np.ndarray):
-        """Return an interval that holds the acceptance probability of Δ = `moves` steps, which lie in `cells`."""
+        """Return an interval that holds the acceptance probability of a move by `moves` lattice steps into `cells`."""
         table, step, total = self.public.table, Fraction(self.public.step), Fraction(self.posterior.prior_precision)
         centre, change = [int(place) for place in self.centre], [int(move) for move in moves]
         along = sum(place * move for place, move in zip(centre, change, strict=True))
@@ -258,11 +249,11 @@ class Proposals:
 
 
 def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> Proposals:
-    """Return the proposal law for a data set; m is reached from 0 in the public number of steps.
+    """Return the proposal law for a data set.
 
     Args:
-        features: (n, d); entries at most 1 in size, rows no longer than the bound.
-        labels: 0 or 1, (n,).
+        features: shape (n, d), entries at most 1 in size, rows no longer than the bound.
+        labels: 0 or 1, shape (n,).
         public: lattice and time.
     """
     posterior = LogisticPosterior(features, labels, public.total, public.power)
@@ -270,7 +261,7 @@ def proposals(features: np.ndarray, labels: np.ndarray, public: LatticeBall) -> 
 
 
 def around(posterior: LogisticPosterior, public: LatticeBall, near: np.ndarray) -> Proposals:
-    """Return proposals whose m is `near`, rounded towards 0 to a lattice point of the ball."""
+    """Return the proposal law whose m is `near`, rounded towards 0 to a lattice point of the ball."""
     length = float(np.linalg.norm(near))
     if length > (largest := public.ball * (1 - 2.0**-20)):
         near = near * (largest / length)
@@ -286,7 +277,7 @@ def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
 
 
 def _within(places: np.ndarray, most: int) -> np.ndarray:
-    """Return exactly whether |place|² ≤ `most`, a whole number, for each of the places (number, d)."""
+    """Return exactly whether |place|² ≤ `most` for each of the places (number, d)."""
     squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
     within = squares <= most
     for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):

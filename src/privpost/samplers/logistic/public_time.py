@@ -1,29 +1,13 @@
-"""Exact draws from the posterior of a logistic regression; they never fail, and public numbers alone decide their time.
+"""Exact draws from the posterior of a logistic regression, in a time that public numbers decide.
 
-Let f be the negative log-density, ρ the power of the likelihood, nβ the prior's precision, and |x_i| ≤ c. The curvature
-of f lies between nβ I and H = nβ I + (ρ/4) Σ x_i x_iᵀ. As f is nβ-strongly convex, at any m with g = ∇f(m)
+Let f be the negative log-density and nβ the prior's precision. As f is nβ-strongly convex, at any m with g = ∇f(m)
 
     exp(−(f(w) − f(m))) ≤ exp(−g·Δ − ½ nβ|Δ|²),    Δ = w − m.
 
 So proposals from N(m − g/(nβ), (nβ)⁻¹ I) are accepted with probability left side / right side, and accepted proposals
-are independent and exact. The left side's integral is at least that of exp(−g·Δ − ½ ΔᵀHΔ), so a share of at least
-
-    |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−|g|²/(2nβ))
-
-is accepted, whatever the data: a positive semidefinite d × d matrix A of trace t has |I + A| ≤ (1 + t/d)^d, and the sum
-of |x_i|² is at most nc². A step to w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I less an average of the
-curvature over M. So a step multiplies the gradient's length by at most 1 − nβ/M. At w = 0 the length is at most ρnc/2.
-So |g|² ≤ 2nβ τ after a public number of steps, for any τ > 0.
-
-If the prior is truncated to ‖w‖ ≤ R, this share is multiplied by the untruncated posterior's mass of the ball. The
-mode's norm is at most r = min(√(ρκ/β), ρc/(2β)). ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w. The
-mean distance of w from the mode is at most √(d/(nβ)). So the mass outside the ball is at most
-exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and Émery). Alternatively, with M I for H, the factor is the ball's mass under a
-normal law of precision M about a point at distance r from 0.
-
-The number of evaluated proposals is such that, by the binomial law at the least share, too few are accepted with
-probability at most 1e-20. In that case proposing goes on, so the draws always have their law. Apart from the duration
-of single operations, the time reveals nothing about the data beyond this probability.
+are exact draws. `PublicTime` bounds the accepted share whatever the data. A public number of proposals gives too few
+draws with probability at most 1e-20, and then proposing goes on. Apart from this case and the duration of single
+operations, the time reveals nothing about the data.
 """
 
 import math
@@ -35,23 +19,25 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.privacy.divergences.glm import KAPPA
 
-# Largest decrease of ln of the accepted share through the remaining gradient, τ.
+# The number τ: the largest decrease of the logarithm of the accepted share by the remaining gradient.
 _SLACK = 0.1
 # Probability that the evaluated proposals are too few.
 FAILURE = 1e-20
-# Predictors held at once.
+# Largest number of predictors held in memory at once.
 _ELEMENTS = 1 << 21
 EXACT = True
 
 
 @dataclass(frozen=True)
 class PublicTime:
-    """Numbers of steps and proposals that the draws take, which public numbers alone decide.
+    """Numbers of gradient steps and proposals for draws, from public numbers alone.
 
     Attributes:
         n, dimension: number of records, and of features.
-        precision, power, bound: β, ρ and c.
-        radius: R of the ball, or None.
+        precision: β of the prior's precision nβ.
+        power: power ρ of the likelihood.
+        bound: bound c on the length of a record.
+        radius: radius R of the ball, or None.
     """
 
     n: int
@@ -63,27 +49,37 @@ class PublicTime:
 
     @property
     def _ratio(self) -> float:
-        """ρc²/(4β), the excess of the largest curvature over nβ, in units of nβ."""
+        """Excess ρc²/(4β) of the largest curvature over nβ, in units of nβ."""
         return self.power * self.bound**2 / (4 * self.precision)
 
     @property
     def steps(self) -> int:
-        """Number of steps towards the mode."""
+        """Number of gradient steps towards the mode."""
         return self.steps_to(math.sqrt(2 * _SLACK * self.n * self.precision))
 
     def steps_to(self, length: float) -> int:
-        """Number of steps after which the gradient's norm is at most `length`."""
+        """Return a number of steps after which the gradient's norm is at most `length`."""
+        # A step to w − ∇f(w)/M, M = nβ + ρnc²/4, multiplies the gradient by I minus an average curvature divided by M.
+        # So the gradient's length is multiplied by at most 1 − nβ/M. At w = 0 the length is at most ρnc/2.
         first = self.power * self.n * self.bound / 2
         return max(0, math.ceil((1 + self._ratio) * math.log(first / length)))
 
     @property
     def step_size(self) -> float:
-        """Length 1/M of a step, in units of the gradient."""
+        """Step size 1/M of the gradient steps, where M is the largest possible curvature."""
         return 1 / (self.n * self.precision * (1 + self._ratio))
 
     @property
     def log_expected(self) -> float:
-        """ln of the largest mean number of proposals per draw, whatever the data."""
+        """Logarithm of the largest mean number of proposals per draw, whatever the data."""
+        # The curvature of f is at most H = nβ I + (ρ/4) Σ x_i x_iᵀ, with the likelihood's power ρ and |x_i| ≤ c. So the
+        # integral of exp(−(f(w) − f(m))) is at least the integral of exp(−g·Δ − ½ ΔᵀHΔ), and the accepted share is at
+        # least
+        #     |I + (ρ/(4nβ)) Σ x_i x_iᵀ|^(−½) exp(−|g|²/(2nβ)) ≥ (1 + ρc²/(4βd))^(−d/2) exp(−τ).
+        # Here a positive semidefinite d × d matrix A of trace t has |I + A| ≤ (1 + t/d)^d, the sum of |x_i|² is at most
+        # nc², and |g|² ≤ 2nβτ after the public number of steps. If the prior is truncated to a ball, this share is
+        # multiplied by the untruncated posterior's mass of the ball. Alternatively, with M I for H, the factor is the
+        # ball's mass under a normal law of precision M about a point at distance r from 0.
         d, radius = self.dimension, self.radius
         free = -d / 2 * math.log1p(self._ratio / d)
         if radius is not None and math.isfinite(radius):
@@ -95,6 +91,9 @@ class PublicTime:
         return min(math.sqrt(self.power * KAPPA / self.precision), self.power * self.bound / (2 * self.precision))
 
     def _log_inside(self, radius: float) -> float:
+        # The mode's norm is at most r = `_norm`. ‖w‖ is a 1-Lipschitz function of an nβ-strongly log-concave w. The
+        # mean distance of w from the mode is at most √(d/(nβ)). So the mass outside the ball is at most
+        # exp(−nβ(R − r − √(d/(nβ)))²/2) (Bakry and Émery).
         rest = radius - self._norm - math.sqrt(self.dimension / (self.n * self.precision))
         share = -math.expm1(-self.n * self.precision * rest**2 / 2) if rest > 0 else 0.0
         return math.log(share) if share > 0 else -math.inf
@@ -106,13 +105,13 @@ class PublicTime:
         return math.log(share) if share > 0 and self._norm <= radius else -math.inf
 
     def proposals(self, size: int) -> int:
-        """Number of proposals for `size` draws."""
+        """Return the number of proposals for `size` draws."""
         return _proposals(size, math.exp(-self.log_expected))
 
 
 @cache
 def _proposals(size: int, share: float) -> int:
-    """Return how many proposals (within 1%) give at least `size` accepted ones, except with probability `FAILURE`."""
+    """Return a number of proposals that gives fewer than `size` draws with probability at most `FAILURE`."""
     from scipy.stats import binom
 
     low = high = size
@@ -126,7 +125,7 @@ def _proposals(size: int, share: float) -> int:
 
 
 def near_mode(posterior: LogisticPosterior, public: PublicTime) -> np.ndarray:
-    """Return the weights (d,) after the public number of steps from 0."""
+    """Return the weights (d,) after the public number of gradient steps from 0."""
     weights = np.zeros(posterior.dimension)
     for _ in range(public.steps):
         weights = weights + public.step_size * posterior.gradient(weights)
@@ -134,13 +133,11 @@ def near_mode(posterior: LogisticPosterior, public: PublicTime) -> np.ndarray:
 
 
 def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return exact draws (size, d).
+    """Return exact draws (size, d) from a posterior given `public.n` records.
 
     Args:
-        posterior: the posterior given `public.n` records whose features are no longer than the bound.
+        posterior: the posterior. Its features must be no longer than `public.bound`.
         public: the numbers that decide the time.
-        size: number of draws.
-        rng: source of randomness.
 
     Raises:
         ValueError: size < 1.
@@ -160,7 +157,7 @@ def sample(posterior: LogisticPosterior, public: PublicTime, size: int, rng: np.
 
 
 def _accepted(posterior: LogisticPosterior, near, gradient, number: int, rng) -> np.ndarray:
-    """Evaluate `number` proposals and return the accepted ones."""
+    """Evaluate `number` proposals and return the accepted proposals."""
     precision, at = posterior.prior_precision, posterior.features @ near
     weights = near + gradient / precision + rng.standard_normal((number, len(near))) / math.sqrt(precision)
     levels = np.log(rng.random(number))

@@ -1,5 +1,4 @@
-"""The exact posterior of a naive Bayes model given all the model's counts with Laplace noise.
+"""Exact posterior of a naive Bayes model given its counts with Laplace noise.
 
-Users call `exact`, which uses sums and no Markov chain. `quantiles` holds compiled distribution functions for many
-parameters at once and is imported only where these functions are used.
+Users call `exact`, which computes sums and runs no Markov chain. `quantiles` has compiled distribution functions.
 """

@@ -1,14 +1,14 @@
-"""Exact posterior of a naive Bayes model given all its counts with Laplace noise: no Markov chain, no approximation.
+"""Exact posterior of a naive Bayes model given all its counts with Laplace noise.
 
-Given N, the number of records of class 1, the attributes are independent, and so are their counts K in the two classes:
+Given the number N of records of class 1, the counts of all attributes in both classes are independent. Let K be the
+number of ones among the T records of a class, and f the density of the noise. Then
 
     p(N | z) ∝ BetaBinomial(N; n) f(z_1 − N) f(z_0 − (n − N)) Π_i L_i1(N) L_i0(n − N),
     L_ic(T) = Σ_{K=0..T} BetaBinomial(K; T) f(z_ic1 − K) f(z_ic0 − (T − K)),
 
-with f the density of the noise. A beta-binomial probability has the form h(T) g(K) g'(T − K), so L is a convolution,
-and each release of a batch costs O(n² d). A count truncated to [0, n] (Zhang et al. 2016, algorithm 1) is a censored
-observation, P(z ≤ 0 | K) = e^(−K/b)/2 and P(z ≥ n | K) = e^(−(n−K)/b)/2. Up to a constant these are the densities at 0
-and n, so truncation loses no information about the counts and does not change the posterior.
+with noisy class counts z_1 and z_0, and noisy numbers z_ic1 of ones and z_ic0 of zeros of attribute i in class c. The
+counts may be truncated to [0, n] (Zhang et al. 2016, algorithm 1). The probability of a truncated count is proportional
+to the density f at the bound, so truncation leaves the posterior unchanged.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ _ROWS = 256
 
 
 class Leaf(NamedTuple):
-    """The counts of one attribute in one class, for every size T of the class; leading axes are releases.
+    """Likelihood factors of one attribute in one class, for K ones among T = 0..n records.
 
     Attributes:
         ones, zeros: factors of p(K, z | T) that depend on K and on T − K, shape (..., n + 1) each.
-        sums: convolution of `ones` and `zeros`, Σ_K ones(K) zeros(T − K), shape (..., n + 1).
-        mean: E[θ | T, z], shape (..., n + 1).
+        sums: convolution Σ_K ones(K) zeros(T − K), shape (..., n + 1).
+        mean: posterior mean E[θ | T, z] of the probability θ of a one, shape (..., n + 1).
     """
 
     ones: np.ndarray
@@ -42,15 +42,15 @@ class Leaf(NamedTuple):
 
 
 class Posterior(NamedTuple):
-    """p(N | z), and the means of all probabilities given N.
+    """The posterior of the number N of records of class 1, and posterior means of all probabilities given N.
 
     Attributes:
         weights: p(N = k | z), k = 0..n, shape (..., n + 1).
-        class_mean: E[θ_y | N = k], shape (n + 1,).
-        means: E[θ_ic | N = k, z], shape (..., d, 2, n + 1); class 0 before class 1.
-        leaves: the counts of all attributes, arrays of shape (..., d, 2, n + 1).
-        log_root: ln p(N = k | the class's own counts) up to a constant, shape (..., n + 1).
-        log_evidence: ln p(an attribute's counts | N = k) up to a constant, shape (..., d, n + 1).
+        class_mean: E[θ_y | N = k] of the probability θ_y of class 1, shape (n + 1,).
+        means: E[θ_ic | N = k, z] of the probability θ_ic that attribute i is 1 in class c, shape (..., d, 2, n + 1).
+        leaves: the arrays of a `Leaf` for all attributes, shape (..., d, 2, n + 1).
+        log_root: ln p(N = k | the noisy class counts) up to a constant, shape (..., n + 1).
+        log_evidence: ln p(the noisy counts of an attribute | N = k) up to a constant, shape (..., d, n + 1).
     """
 
     weights: np.ndarray
@@ -62,11 +62,11 @@ class Posterior(NamedTuple):
 
 
 def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
-    """Return the posterior given releases of all counts, truncated to [0, n] or not.
+    """Return the posterior given noisy counts.
 
     Args:
         model: the network `graphs.naive_bayes(d)`.
-        release: noisy counts in the order of the model's statistics, shape (..., 2 + 4d).
+        release: noisy counts in the order of the model's statistics, truncated to [0, n] or not, shape (..., 2 + 4d).
         n: public number of records.
         scale: scale of the Laplace noise, shape (...) or a scalar.
 
@@ -83,7 +83,8 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
     counts = np.arange(n + 1.0)
     root, children = pairs[..., 0, :], pairs[..., 1:, :].reshape(*scale.shape, attributes, 2, 2)
     leaves = _leaves(model, children, n, scale[..., None, None])
-    # h(T); a sum may underflow where a class of that size is all but impossible.
+    # BetaBinomial(K; T) is a product h(T) g(K) g'(T − K), so L is h(T) times a convolution. A sum underflows where a
+    # class of this size is all but impossible.
     with np.errstate(divide="ignore"):
         log_class = np.log(leaves.sums) + gammaln(counts + 1) - gammaln(model.alpha + model.beta + counts)
     log_evidence = log_class[..., 1, :] + log_class[..., 0, ::-1]
@@ -97,10 +98,9 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return two laws of N, each exact given only a part of the noisy counts.
+    """Return the law of N given the class counts alone, and the laws given also the counts of one attribute.
 
-    The first law is given the class's counts alone, shape (..., n + 1). The second law is given the class's counts and
-    the counts of one attribute, shape (..., d, n + 1).
+    The first law has the shape (..., n + 1). The other laws, one for each attribute, have the shape (..., d, n + 1).
     """
     return _normalised(law.log_root), _normalised(law.log_root[..., None, :] + law.log_evidence)
 
@@ -128,9 +128,10 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ_K a_K b_{T−K} and Σ_K w_K a_K b_{T−K}, T = 0..n, for rows a, b, w. Direct sums keep tails precise."""
+    """Return the convolutions of ones with zeros, and of weights times ones with zeros, row by row."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
+    # Direct sums keep tails precise.
     ones, zeros = ones.reshape(sums.shape), zeros.reshape(sums.shape)
     for start in range(0, len(sums), _ROWS):
         rows = slice(start, start + _ROWS)
@@ -149,17 +150,11 @@ def _log_beta_binomial(model, counts, n):
 
 
 def log_predictive(law: Posterior, records) -> np.ndarray:
-    """Return ln p(x, y | z) for new records' attributes x and each class y.
-
-    Given N, all probabilities are independent and a record uses each at most once, so the predictive probability is a
-    mixture over N of products of means.
+    """Return ln p(x, y | z), shape (..., trials, tests, 2), for the attributes x of new records and each class y.
 
     Args:
         law: the posterior, leading axes (..., trials).
         records: attributes, shape (trials, tests, d).
-
-    Returns:
-        Shape (..., trials, tests, 2), class 0 first.
     """
     records = np.asarray(records, float)
     with np.errstate(divide="ignore"):
@@ -167,6 +162,8 @@ def log_predictive(law: Posterior, records) -> np.ndarray:
     log_one, log_zero = np.log(law.means), np.log1p(-law.means)
     slopes = log_one - log_zero
     classes = np.stack([np.log1p(-law.class_mean), np.log(law.class_mean)])
+    # Given N all probabilities are independent, and a record uses each probability at most once. So p(x, y | z) is a
+    # mixture over N of products of means.
     offsets = log_weights[..., None, :] + classes + log_zero.sum(axis=-3)
     result = np.empty((*law.weights.shape[:-1], records.shape[1], 2))
     # One release at a time stays in a processor's cache.
@@ -183,16 +180,16 @@ def log_predictive(law: Posterior, records) -> np.ndarray:
 def expectations(
     law: Posterior, parameter: tuple[int, int] | None, shared: Callable, by_trial: Callable
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return E[g(K, T − K) | z], where K counts the ones among the T records that a probability governs.
+    """Return posterior expectations of functions g(K, T − K) of two counts that belong to one probability of the model.
+
+    T is the number of records that the probability governs, and K is the number of ones among these records. The
+    results are the expectations of `shared`, shape (..., trials, features), and of `by_trial`, shape (..., trials).
 
     Args:
         law: the posterior, leading axes (..., trials).
-        parameter: (attribute from 0, class), or None for θ_y, for which K is N and T is n.
+        parameter: (attribute from 0, class), or None for the probability θ_y of class 1, for which K is N and T is n.
         shared: called with T; returns g at K = 0..T for all trials, shape (T + 1, features).
         by_trial: called with T; returns g at K = 0..T for each trial, shape (trials, T + 1).
-
-    Returns:
-        The expectations of `shared`, shape (..., trials, features), and of `by_trial`, shape (..., trials).
     """
     n = law.weights.shape[-1] - 1
     if parameter is None:

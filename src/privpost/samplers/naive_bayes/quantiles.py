@@ -1,4 +1,4 @@
-"""Compiled distribution functions of the posterior of `naive_bayes.exact`, for many parameters at once."""
+"""Compiled distribution functions of the posterior of `naive_bayes.exact`."""
 
 import numpy as np
 from scipy.special import betainc, gammaln, xlog1py, xlogy
@@ -7,16 +7,13 @@ from privpost.samplers.compiled import outer
 
 
 def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta) -> np.ndarray:
-    """Return P(Θ ≤ θ | z) for one probability of an attribute given the class; equals a result of `expectations`.
+    """Return P(Θ ≤ θ | z), shape (releases, trials), for the probability Θ of one attribute given the class.
 
     Args:
         law: the posterior of `naive_bayes.exact.posterior`, leading axes (releases, trials).
         parameter: (attribute from 0, class).
-        prior: (α, β).
-        theta: values in (0, 1), shape (trials,).
-
-    Returns:
-        Shape (releases, trials).
+        prior: parameters (α, β) of the beta prior.
+        theta: values θ in (0, 1), shape (trials,).
     """
     attribute, value = parameter
     ones, zeros, sums = (np.ascontiguousarray(part[..., attribute, value, :]) for part in law.leaves[:3])
@@ -32,23 +29,20 @@ def quantiles(law, parameter: tuple[int, int], prior: tuple[float, float], theta
 
 @outer()
 def _mixed(ones, zeros, share, cdf, step, theta, alpha, beta):
-    """Return Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K), for each release and trial.
+    """Return Σ_T share(T) Σ_K ones(K) zeros(T − K) I_θ(α + K, β + T − K) for each release and trial.
 
-    T is the size of the class, K the number of ones among its records, and I_θ(a, b) the distribution function of
-    Beta(a, b). The values of I at T come from the values at T − 1, as I_θ(a, b + 1) is I_θ(a, b) plus the positive step
-    θ^a (1−θ)^b / (b B(a, b)).
+    T is the size of the class, K the number of ones, and I_θ(a, b) the distribution function of Beta(a, b).
 
     Args:
-        ones, zeros: factors of the counts' probability (`naive_bayes.exact.Leaf`), shape (releases, trials, n + 1).
-        share: p(T | z) over the sum over K of ones(K) zeros(T − K), shape (releases, trials, n + 1).
-        cdf, step: I at T = K and its step to T = K + 1, shape (trials, n + 1); overwritten.
-        theta: θ, shape (trials,).
-        alpha, beta: the prior.
+        ones, zeros: factors of a `naive_bayes.exact.Leaf`, shape (releases, trials, n + 1).
+        share: p(T | z) divided by the sum over K of ones(K) zeros(T − K), shape (releases, trials, n + 1).
+        cdf, step: I_θ at T = K, and the increase of I_θ to T = K + 1, shape (trials, n + 1); overwritten.
     """
     releases, trials, size = ones.shape
     result = np.zeros((releases, trials))
     for trial in range(trials):
         for total in range(size):
+            # I_θ(a, b + 1) is I_θ(a, b) plus the positive step θ^a (1−θ)^b / (b B(a, b)).
             for k in range(total):
                 b = beta + (total - 1 - k)
                 cdf[trial, k] += step[trial, k]

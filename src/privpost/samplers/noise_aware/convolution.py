@@ -1,4 +1,4 @@
-"""Compiled convolution of laws of counts with Laplace weights; imported only where it is used."""
+"""Compiled convolution of laws of counts with Laplace weights."""
 
 import math
 
@@ -9,22 +9,23 @@ from privpost.samplers.compiled import outer
 
 @outer(seconds=5)
 def convolved(laws, releases, scale):
-    """Return Σ_c law[m − c] exp(−|y − c|/s), m = 0..n, up to a factor, for each law (n + 1,) and its release y.
+    """Return the convolution of each law (n + 1,) with the Laplace weights around the law's release y, up to a factor.
 
-    A law takes O(n) operations and no subtraction. The weights of counts above y form a geometric series. The weights
-    of counts below y form a series of fixed length, whose sums are put together from the two blocks that it spans.
+    With the scale s, entry m = 0..n of the convolution is Σ_c law[m − c] exp(−|y − c|/s). A law takes O(n) operations.
     """
     products, n, decay = np.zeros_like(laws), laws.shape[1] - 1, math.exp(-1 / scale)
     for row in range(len(laws)):
         y, out = releases[row], products[row]
         # Number of counts that are at most y.
         below = min(max(math.floor(y) + 1, 0), n + 1)
+        # The weights of counts above y form a geometric series.
         weight, total = 1.0 if below == 0 else math.exp((y - below) / scale), 0.0
         for m in range(below, n + 1):
             total = decay * total + laws[row, m - below]
             out[m] = weight * total
         if below == 0:
             continue
+        # The weights of counts below y form a series of fixed length. Each sum is put together from two blocks.
         weight = 1.0 if below == n + 1 else math.exp((below - 1 - y) / scale)
         padded, tails = np.zeros(n + below), np.empty(below)
         padded[below - 1 :] = laws[row]

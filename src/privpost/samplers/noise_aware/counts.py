@@ -1,7 +1,4 @@
-"""Compiled steps of Algorithm 1 of Bernstein and Sheldon (2018): variances of noise, counts, products of normal laws.
-
-Imported only where chains are run.
-"""
+"""Compiled steps of algorithm 1 of Bernstein and Sheldon (2018)."""
 
 import math
 
@@ -12,11 +9,11 @@ from privpost.samplers.compiled import inner, outer
 
 @inner
 def variance_of(residual, scale, rng):
-    """Draw the noise's variance given one residual, as `noise_aware.gibbs.noise_variance` does.
+    """Draw the noise variance σ² given one residual r, from the law in `noise_aware.gibbs.noise_variance`.
 
-    The sampler of Michael, Schucany and Haas (1976) chooses between two roots, written here for σ² and without
-    cancellation. Let e = |r|/b, h = ν²/2 for a standard normal ν, and R = e + h + √(h(h + 2e)). The roots are b²R,
-    chosen with probability R/(R + e), and b²e²/R.
+    Michael, Schucany and Haas (1976) choose between two roots. With the scale b of the noise and a standard normal ν,
+    let e = |r|/b, h = ν²/2 and R = e + h + √(h(h + 2e)). Then σ² is b²R with probability R/(R + e), and b²e²/R
+    otherwise.
     """
     distance = abs(residual) / scale
     half = rng.standard_normal()
@@ -29,26 +26,24 @@ def variance_of(residual, scale, rng):
 
 @outer()
 def noise_variances(residual, scale, variance, rng):
-    """Draw the noise's variance for each residual (k,) and scale (k,), and write the variances to `variance` (k,)."""
+    """Draw a noise variance for each residual (k,) and scale (k,), and write the variances to `variance` (k,)."""
     for k in range(len(residual)):
         variance[k] = variance_of(residual[k], scale[k], rng)
 
 
 @outer()
 def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
-    """Draw all categories' counts, then the noise's variances given the counts; return the number of rejections.
+    """Draw the counts of all categories, then the noise variances, and return the number of rejections.
 
-    N(nθ, n(diag θ − θθᵀ)) is the law of independent N(nθ_j, nθ_j) given that the sum is n. The product of this law with
-    N(y, diag σ²) is the law of independent normals with precisions 1/(nθ_j) + 1/σ_j², given the same sum. The normals
-    are drawn without this constraint, then shifted in proportion to their variances to sum to n. A trial without valid
-    counts after the first round and `rounds` more keeps its old counts, which leaves the conditional law invariant.
+    The counts are independent normals with precisions 1/(nθ_j) + 1/σ_j², conditioned on the sum n. Normals are drawn
+    without this condition, then shifted in proportion to the variances. A trial without counts in [0, n] keeps its old
+    counts, which leaves the conditional law invariant.
 
     Args:
-        theta, release: θ and y, shape (categories, trials).
-        variance: σ², shape (categories, trials), overwritten.
-        n: public number of records.
-        scale: Δ/ε.
-        rounds: largest number of rounds of rejection after the first one.
+        theta, release: probabilities θ and noisy counts y, shape (categories, trials).
+        variance: noise variances σ², shape (categories, trials), overwritten.
+        n, scale: public number of records, and scale Δ/ε of the noise.
+        rounds: largest number of rounds of rejection after the first round.
         statistic: counts, shape (categories, trials), overwritten.
     """
     size, rejected = len(theta), 0
@@ -80,9 +75,9 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
 
 @outer()
 def multiply_normals(mean, covariance, observed, variance, factor):
-    """Multiply normal laws in place, trial by trial; arguments and results as for `noise_aware.gibbs.normal_product`.
+    """Compute `noise_aware.gibbs.normal_product` in place, and write the results to `mean` and `factor`.
 
-    `mean` (q, trials) is overwritten, and so is `factor` (q, q, trials), which must be 0 above the diagonal.
+    `mean` (q, trials) holds the first law's mean at the call. `factor` (q, q, trials) must be 0 above the diagonal.
     """
     size, trials = mean.shape
     matrix, gain, row = np.empty((size, size)), np.empty(size), np.empty(size)

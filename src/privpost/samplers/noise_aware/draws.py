@@ -29,12 +29,12 @@ LARGEST_TABLE = 5
 
 
 def sweeps(draws: int, chains: int = CHAINS) -> int:
-    """Return the number of stored sweeps per chain: enough for the requested draws and for the diagnostics."""
+    """Return the number of stored sweeps per chain that the requested draws and the diagnostics need."""
     return max(math.ceil(draws / chains), diagnostics.MINIMUM_DRAWS)
 
 
 class NotConverged(UserWarning):
-    """The chains disagree or their R-hat is unknown, so the draws may not follow the posterior.
+    """Warning that draws may not follow the posterior, because chains disagree or R-hat is unknown.
 
     >>> import warnings
     >>> warnings.simplefilter("error", NotConverged)  # a chain that has not converged ends the script
@@ -46,8 +46,8 @@ class Draws(np.ndarray):
 
     Attributes:
         diagnostics: `Assessment` of the chains, with R-hat and effective sample size; None for independent draws.
-        chains: number of chains, whose draws alternate; the last draw is from the last chain. 1 for independent draws
-            and for a slice of the draws.
+        chains: number of chains; 1 for independent draws and for slices. Draws of the chains alternate, and the last
+            draw is from the last chain.
         names: names of the coordinates of θ; None if θ is a scalar or the model gives no names.
     """
 
@@ -61,12 +61,12 @@ class Draws(np.ndarray):
         self.chains = getattr(source, "chains", 1) if np.shape(source)[:1] == self.shape[:1] else 1
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
-        """Return the results of numpy functions on draws as plain arrays or numbers."""
+        """Return the result of a numpy function on draws as a plain array or number."""
         plain = np.asarray(array)
         return plain if plain.ndim else plain[()]
 
     def inference_data(self, names: Sequence[str] | None = None, release=None):
-        """Return the draws as an `arviz.InferenceData`, chain by chain; `names` replaces the model's parameter names.
+        """Return the draws as an `arviz.InferenceData`, chain by chain, with `names` in place of the model's names.
 
         Raises:
             ValueError: the optional package ArviZ is not installed, or `names` does not fit draws of shape (draws, p).
@@ -75,7 +75,7 @@ class Draws(np.ndarray):
 
 
 def named(draws: np.ndarray, model) -> Draws:
-    """Return draws of a model's θ as `Draws`, with the names of its coordinates."""
+    """Return draws of θ as `Draws`, with the model's parameter names."""
     result = draws.view(Draws)
     result.names = getattr(model, "parameter_names", None)
     return result
@@ -100,7 +100,7 @@ def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
 
 
 def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
-    """Return the last draws of all chains with diagnostics of the `assessed` quantities; warn unless chains agree."""
+    """Return the last draws of all chains with diagnostics, and warn unless the chains are known to agree."""
     result = pooled(chains, draws).view(Draws)
     result.diagnostics, result.chains = diagnostics.assess(assessed), chains.shape[1]
     rhat, reason = result.diagnostics.rhat_max, result.diagnostics.reason
@@ -115,14 +115,14 @@ def diagnosed(chains: np.ndarray, draws: int, assessed: np.ndarray) -> Draws:
 
 
 def regression_sweeps(draws: int) -> int:
-    """Return the number of sweeps that `regression` takes, including sweeps that are not stored."""
+    """Return the number of all sweeps that `regression` takes, stored or not."""
     return REGRESSION_BURN_IN + REGRESSION_THIN * sweeps(draws, noise_aware_moments.ENSEMBLES)
 
 
 def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = False) -> np.ndarray:
-    """Draw weights and variance (sweeps, ensembles, d + 1) of a linear regression given noisy second moments (q,).
+    """Return draws (sweeps, ensembles, d + 1) of a linear regression's weights and variance given noisy second moments.
 
-    Walkers take turns: each stored sweep gives the draw of one walker per ensemble. Arguments as for `moments.Moments`.
+    Arguments are as for `moments.Moments`. In each stored sweep one walker of each ensemble gives a draw.
     """
     sampler = noise_aware_moments.Moments(model, moments, n, noise, constant)
     total = sweeps(draws, noise_aware_moments.ENSEMBLES)
@@ -132,12 +132,12 @@ def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = 
 
 
 def network_sweeps(draws: int) -> int:
-    """Return the number of sweeps that `network` takes, including sweeps that are not stored."""
+    """Return the number of all sweeps that `network` takes, stored or not."""
     return COUNT_BURN_IN + COUNT_THIN * sweeps(draws)
 
 
 def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray:
-    """Draw θ (sweeps, chains, m) of a Bayesian network given noisy counts (2m,), with `Tables` or else `Records`."""
+    """Return draws (sweeps, chains, m) of a Bayesian network's probabilities given noisy counts (2m,)."""
     arguments = model, np.tile(np.asarray(release, float), (CHAINS, 1)), n, scale
     if len(model.nodes) <= LARGEST_TABLE:
         sampler = noise_aware_table.Tables(*arguments)
@@ -153,5 +153,5 @@ def network(model, release, n: int, scale: float, draws: int, rng) -> np.ndarray
 
 
 def _by_chain(counts) -> np.ndarray:
-    """Return counts as (chains, 2m), from the counts (2m, chains) of `Tables` or (chains, m, 2) of `Records`."""
+    """Return the counts of a state of `Tables` or `Records` in the shape (chains, 2m)."""
     return counts.T if counts.ndim == 2 else counts.reshape(len(counts), -1)

@@ -1,15 +1,14 @@
-"""Noise-aware chains on event counts that were released with Laplace noise, with the counts integrated out.
+"""Markov chains given event counts with Laplace noise, with the true counts integrated out.
 
-The release is y_cv = C_cv + Lap(s) for every cell c and level v, s = 2D/ε, D fields (Foulds et al. 2016, section 5).
-Counts are taken for Poisson variables, C_cv ~ Poisson(λ_c φ_{z_c v}), one rate λ_c for all fields of a cell, so that
+The release is y_cv = C_cv + Lap(s) for every cell c and level v, with s = 2D/ε for D fields (Foulds et al. 2016,
+section 5). The true counts are modelled as C_cv ~ Poisson(λ_c φ_{z_c v}), with one rate λ_c for all fields of a cell.
+So the density of a release,
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
 
-has closed form, and no count is ever drawn. In the data, a cell's fields share one total and the number of all events
-is public; the Poisson law agrees with both only in the mean. λ_c is exponential with the public mean n / cells, φ and
-transitions are Dirichlet. A sweep updates log λ_c by random walks whose widths are set at the start, φ by exchanges
-between the levels of a field, then the transitions, and last the states by forward filtering and backward sampling.
-Held-out cells are never read.
+has closed form. In the data all fields of a cell have one total, and the number n of all events is public. The Poisson
+law agrees with both facts only in the mean. A priori λ_c is exponential with mean n / cells, and emissions φ and
+transitions are Dirichlet. A sweep updates rates, emissions, transitions and states.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """The noisy counts that chains are given, one release for each chain.
+    """One release of noisy counts for each chain.
 
     Attributes:
         noisy: noisy counts (chains, cells, levels), the fields' levels one after the other.
-        observed: (chains, cells) bool, whether the counts of a cell are given; other cells are held out.
+        observed: whether a chain is given the counts of a cell, bool (chains, cells). Other cells are held out.
         scale: scale s > 0 of the Laplace noise.
         n: public number of events in all cells, > 0.
 
@@ -52,10 +51,10 @@ class NoisyCounts:
 
 
 class Chains:
-    """Chains (`chain.Sampler`), each given one release, with the same kind of states as `gibbs.Chains`.
+    """Chains (`chain.Sampler`) with states of type `gibbs.State`, one chain for each release.
 
     Args:
-        seeding: gives the first states, from the projected noisy counts; None for states drawn uniformly.
+        seeding: source of the first states, given the projected noisy counts; None for uniform states.
     """
 
     def __init__(self, given: NoisyCounts, layout: gibbs.Layout, prior: gibbs.Prior, seeding: Seeding | None = None):
@@ -74,15 +73,15 @@ class Chains:
         self._law = given.scale, c, per_unit, table
 
     def _rates(self, noisy) -> np.ndarray:
-        """Estimate the rates (chains, cells) as means of each cell's noisy field totals, weighted by the noise."""
+        """Return estimates (chains, cells) of the rates: weighted means of each cell's noisy field totals."""
         weights = 1 / np.array(self.prior.sizes)
         totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
         return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))
 
     def init(self, rng: np.random.Generator) -> gibbs.State:
-        """Return the first states, with emissions and rates estimated from the release with noise added once more.
+        """Return the first states, with emissions and rates estimated from the release plus new noise.
 
-        So chains begin farther apart than the posterior is wide, and agree only after they have forgotten their starts.
+        The new noise starts the chains farther apart than the posterior is wide.
         """
         states, law, prior = self._start.init(rng).states, self._start.law, self.prior
         again = self.given.noisy + rng.laplace(0, self.given.scale, self.given.noisy.shape)
@@ -93,7 +92,7 @@ class Chains:
         return gibbs.State(states, emissions, np.log(emissions), moves, self._rates(again))
 
     def step(self, state: gibbs.State, rng: np.random.Generator) -> tuple[gibbs.State, int]:
-        """Run one sweep of every chain. The cost is the number of emissions drawn given counts, which is 0."""
+        """Run one sweep of every chain, at cost 0."""
         given, mean = self.given, self.given.n / len(self.layout.first)
         self._sweeps(
             given.noisy, given.observed, self.layout.first, state.states, state.rates, state.probabilities,

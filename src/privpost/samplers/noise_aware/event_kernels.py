@@ -1,4 +1,4 @@
-"""Compiled loops of `event_counts`: the law of a noisy count, and one sweep of a chain; imported only to run chains."""
+"""Compiled loops of `event_counts`: the law of a noisy count, and the sweeps of chains."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ WALKS, ROUNDS = 3, 6
 
 @bare
 def sides(a, mu, s):
-    """Return A = ln E[e^(C/s); C < a], dA/dμ, B = ln E[e^(−C/s); C ≥ a] − a ln μ and dB/dμ for C ~ Poisson(μ), a ≥ 1.
+    """Return A, dA/dμ, B and dB/dμ for C ~ Poisson(μ) and a ≥ 1.
 
-    Tails of the Poisson law that would underflow come from a continued fraction and a series.
+    A is ln E[e^(C/s); C < a], and B is ln E[e^(−C/s); C ≥ a] − a ln μ.
     """
     log_mu, gamma, up, down = math.log(mu), math.lgamma(a), math.expm1(1 / s), math.expm1(-1 / s)
     log_density, x, y = a * log_mu - mu - gamma, mu * (1 + up), mu * (1 + down)
+    # A continued fraction and a series give tails of the Poisson law that would underflow.
     if x < a + 1:
         below = mu * up + math.log1p(-math.exp(log_density + a / s - mu * up) * series(a, x, CLOSE))
     else:
@@ -40,11 +41,11 @@ def sides(a, mu, s):
 
 @bare
 def fit(noisy, mu, law):
-    """Return the logarithm of one factor of 2s p(noisy | μ), and the other factor in [1, 2], for μ > 0.
+    """Return the density 2s p(noisy | μ) as two factors, the first as a logarithm and the second in [1, 2].
 
-    The noisy count is Poisson(μ) plus Laplace(s) noise. `law` has s, c = e^(−1/s), the number of nodes per unit of
-    √(μ + c), and a table of `sides` (counts, nodes, 4). Nodes are filled when needed; empty nodes hold 0. Cubics
-    interpolate the sides between nodes. Beyond the table, the sides are computed.
+    The noisy count is Poisson(μ), μ > 0, plus Laplace noise of scale s. `law` holds s, c = e^(−1/s), the number of
+    nodes per unit of √(μ + c), and a table (counts, nodes, 4) of `sides`. Nodes are filled when needed, and cubics
+    interpolate.
     """
     s, c, per_unit, table = law
     if noisy < 0:
@@ -54,6 +55,7 @@ def fit(noisy, mu, law):
     if j + 1 < table.shape[1]:
         row, t, rest = table[k], place - j, 1 - place + j
         for i in (j, j + 1):
+            # An empty node holds 0.
             if row[i, 2] == 0.0:
                 root = math.sqrt(c) + i / per_unit
                 step, values = 2 * root / per_unit, sides(k + 1.0, max(root * root - c, 1e-12), s)
@@ -69,14 +71,14 @@ def fit(noisy, mu, law):
 
 @bare
 def _total(noisy, cells, begin, end, rates, phi, law):
-    """Return ln p of noisy counts (cells, levels) in the given cells of one state, for levels `begin` to `end` − 1."""
+    """Return the log-likelihood of some cells with one common state, at the levels from `begin` to `end` − 1."""
     total, product = 0.0, 1.0
     for c in cells:
         for v in range(begin, end):
             log_factor, factor = fit(noisy[c, v], rates[c] * phi[v], law)
             total += log_factor
             product *= factor
-            # A logarithm for many factors takes less time than one for each.
+            # One logarithm of many factors takes less time than a logarithm of each factor.
             if product > 1e300:
                 total, product = total + math.log(product), 1.0
     return total + math.log(product)
@@ -84,7 +86,7 @@ def _total(noisy, cells, begin, end, rates, phi, law):
 
 @bare
 def walk(noisy, cell, rates, phi, width, mean, law, rng):
-    """Move a cell's log rate by random walks; the rate's prior is exponential with mean `mean`; `cell` is (1,)."""
+    """Update the rate of one cell by random walks, under an exponential prior with mean `mean`."""
     c = cell[0]
     now = _total(noisy, cell, 0, len(phi), rates, phi, law)
     for _ in range(WALKS):
@@ -99,9 +101,8 @@ def walk(noisy, cell, rates, phi, width, mean, law, rng):
 
 @inner
 def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
-    """Update one field's probabilities in one state: in random pairs of levels, move probability from one to the other.
+    """Update the probabilities of one field in one state by exchanges between random pairs of levels.
 
-    The amount is a normal variate, whose width is set by the noise, the state's cells and rates, and the pair's sum.
     If the state has no cells, the probabilities are drawn from the prior.
     """
     if not len(cells):
@@ -130,7 +131,7 @@ def exchange(noisy, cells, rates, phi, begin, end, emission, law, rng):
 
 @inner
 def draw_states(noisy, observed, first, states, rates, phi, moves, transition, law, rng):
-    """Draw transitions given `moves`, then states by forward filtering and backward sampling; update both arrays."""
+    """Draw transitions, then states by forward filtering and backward sampling, and update `states` and `moves`."""
     n_cells, n_states = len(states), len(phi)
     cells, steps, filtered = np.arange(n_cells), np.empty((n_states, n_states)), np.empty((n_cells, n_states))
     for k in range(n_states):
@@ -155,11 +156,11 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 
 @outer(seconds=20)
 def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
-    """Run one sweep of each chain in place, which draws rates, emissions, transitions and states.
+    """Run one sweep of each chain in place.
 
-    Arrays are those of `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the walks
-    of log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` has the rates' prior mean
-    and the concentrations of transitions and of emissions. `law` is that of `fit`.
+    Arrays are as in `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the walks of
+    log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` holds the prior mean of the
+    rates and the concentrations of transitions and of emissions. `law` is as in `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):

@@ -1,11 +1,10 @@
-"""Exact posteriors of probabilities given noisy counts: the reference for the noise-aware Gibbs sampler.
+"""Exact posteriors of probabilities given noisy counts, to check the noise-aware Gibbs sampler.
 
-For binary data
+For binary data with true count s, noisy count y and noise of scale b, the posterior is a sum over s = 0..n:
 
-    p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b),
+    p(θ | y) = Σ_s p(θ | s) p(s | y),   p(s | y) ∝ BetaBinomial(s; n, α, β) exp(−|y − s|/b).
 
-summed over s = 0..n, without a normal approximation and without a Markov chain. Categories work in the same way, with
-a convolution over the other categories' counts.
+For more categories, p(s | y) includes a convolution over the counts of the other categories.
 """
 
 import numpy as np
@@ -16,21 +15,17 @@ from scipy.special import betainc, betaln, gammaln, xlog1py, xlogy
 EXACT = True
 # Elements of one work array, some tens of megabytes.
 _ELEMENTS = 2_000_000
-# Approximate number of values of a count from which a tilt is computed.
+# A tilt is computed from about this many values of each count.
 _TILTED = 400
 
 
 def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
-    """Return p(s | y) for s = 0..n.
+    """Return the posterior probabilities p(s | y) of the true counts s = 0..n, shape (trials, n + 1).
 
     Args:
-        prior: (α, β).
-        release: y, shape (trials,).
-        n: public number of records.
-        scale: scale b of the Laplace noise.
-
-    Returns:
-        Weights, shape (trials, n + 1), summing to 1 over the last axis.
+        prior: parameters (α, β) of the beta prior.
+        release: noisy counts y, shape (trials,).
+        n, scale: public number of records, and scale b of the Laplace noise.
     """
     alpha, beta = map(float, prior)
     s = np.arange(n + 1.0)
@@ -41,24 +36,20 @@ def count_weights(prior, release, n: int, scale: float) -> np.ndarray:
 
 
 def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None) -> np.ndarray:
-    """Return P(Θ ≤ θ | s) = I_θ(α + s, β + n − s) for s = 0..n.
-
-    Recursion from the largest s down adds positive terms: I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)).
+    """Return P(Θ ≤ θ | s) = I_θ(α + s, β + n − s), with a row per trial and a column per true count s.
 
     Args:
-        prior: (α, β).
-        theta: values in (0, 1), shape (trials,).
+        prior: parameters (α, β) of the beta prior.
+        theta: values θ in (0, 1), shape (trials,).
         n: public number of records.
         counts: smallest and largest s; None for 0 and n.
-
-    Returns:
-        Shape (trials, n + 1), or fewer columns if `counts` is given: one for each s.
     """
     alpha, beta = map(float, prior)
     theta = np.asarray(theta, float)[:, None]
     low, high = counts or (0, n)
     s = np.arange(low, high, dtype=float)
     a, b = alpha + s, beta + n - s
+    # I_θ(a, b) = I_θ(a+1, b−1) + θ^a (1−θ)^(b−1) / (a B(a, b)) adds positive terms, from the largest s down.
     log_factor = gammaln(alpha + beta + n) - gammaln(a + 1) - gammaln(b)
     steps = np.exp(xlogy(a, theta) + xlog1py(b - 1, -theta) + log_factor)
     cdf = np.empty((len(theta), high - low + 1))
@@ -68,17 +59,14 @@ def conditional_cdf(prior, theta, n: int, counts: tuple[int, int] | None = None)
 
 
 def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
-    """Return P(Θ ≤ θ | y) at each trial's θ, for several noise scales.
+    """Return P(Θ ≤ θ | y), shape (scales, trials), at each trial's θ, for several noise scales.
 
     Args:
-        prior: (α, β).
-        release: y, shape (scales, trials).
-        theta: shape (trials,).
+        prior: parameters (α, β) of the beta prior.
+        release: noisy counts y, shape (scales, trials).
+        theta: values θ, shape (trials,).
         n: public number of records.
         scales: scales b of the Laplace noise, shape (scales,).
-
-    Returns:
-        Shape (scales, trials). Memory is bounded: trials are taken in parts.
     """
     release, theta = np.asarray(release, float), np.asarray(theta, float)
     values = np.empty(release.shape)
@@ -92,21 +80,17 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
 
 
 def category_weights(prior, release, n: int, scale: float, first: int | None = None) -> np.ndarray:
-    """Return p(s_j | y), s_j = 0..n, for the first `first` of d categories, given noisy counts of the first q ones.
+    """Return the posterior p(s_j | y) of the true count s_j of each category j, shape (first, trials, n + 1).
 
-    The joint weight of counts that sum to n is Π_j g_j(s_j), g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b). The weight of
-    one count is g_j(s) times the convolution of all other g at n − s. The convolutions use Fourier transforms, whose
-    rounding error is about 1e-16 of the largest weight.
+    Counts that sum to n have the joint weight Π_j g_j(s_j), where g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b). Categories
+    without a noisy count y_j lack the exponential. So p(s_j | y) is proportional to g_j(s_j) times the convolution of
+    all other g at n − s_j. The rounding error is about 1e-16 of the largest weight.
 
     Args:
         prior: concentrations α, shape (d,).
-        release: y, shape (q, trials).
-        n: public number of records.
-        scale: scale b of the Laplace noise.
-        first: number of categories in the result; d when None.
-
-    Returns:
-        Weights, shape (first, trials, n + 1), summing to 1 over the last axis.
+        release: noisy counts y of the first q categories, shape (q, trials).
+        n, scale: public number of records, and scale b of the Laplace noise.
+        first: number of categories in the result, from the first category on; d when None.
     """
     release = np.asarray(release, float)
     alpha, s = np.asarray(prior, float)[:, None, None], np.arange(n + 1.0)
@@ -126,10 +110,8 @@ def category_weights(prior, release, n: int, scale: float, first: int | None = N
 
 
 def _tilt(log_factor, s, n: int) -> np.ndarray:
-    """Return t (trials,) for which Σ_j E s_j is about n under the factors e^(ts) g_j, by ten steps of bisection.
-
-    Some hundreds of values s are enough: every tilt gives the same weights, and a tilt near this one loses few digits.
-    """
+    """Return exponents t (trials,) for which the factors e^(ts) g_j(s) give mean counts that sum to about n."""
+    # Every tilt gives the same weights, and a tilt near this one loses few digits. So some hundreds of s are enough.
     some = slice(None, None, max(1, n // _TILTED))
     log_factor, s = log_factor[..., some], s[some]
     low, high = np.full(log_factor.shape[1], -100.0 / n), np.full(log_factor.shape[1], 100.0 / n)
@@ -143,17 +125,13 @@ def _tilt(log_factor, s, n: int) -> np.ndarray:
 
 
 def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """Return P(Θ_j ≤ θ_j | y) for each category j, at each trial's θ.
+    """Return P(Θ_j ≤ θ_j | y), shape (d, trials), for each category j at each trial's θ.
 
     Args:
         prior: concentrations α, shape (d,).
-        release: y, noisy counts of the first q categories, shape (q, trials).
-        theta: shape (d, trials).
-        n: public number of records.
-        scale: scale of the Laplace noise.
-
-    Returns:
-        Shape (d, trials). Memory is bounded: trials are taken in parts.
+        release: noisy counts y of the first q categories, shape (q, trials).
+        theta: values θ, shape (d, trials).
+        n, scale: public number of records, and scale of the Laplace noise.
     """
     release, theta = np.asarray(release, float), np.asarray(theta, float)
     values, total = np.empty(theta.shape), float(np.sum(prior))
@@ -168,13 +146,10 @@ def categories_cdf(prior, release, theta, n: int, scale: float) -> np.ndarray:
 
 
 def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarray:
-    """Return E[f(θ_1) | y] of k functions f, from the law Beta(α_1 + s, Σα − α_1 + n − s) of θ_1 given its count s.
+    """Return posterior expectations (k, trials) of k functions f of the first category's probability θ_1.
 
-    Args: as for `category_weights`, and
-        given_count: function of the arrays a and b that returns E f under Beta(a, b), shape (k, n + 1).
-
-    Returns:
-        Shape (k, trials). Memory is bounded: trials are taken in parts.
+    Given the count s of this category, θ_1 has the law Beta(α_1 + s, Σα − α_1 + n − s). `given_count(a, b)` returns E f
+    under Beta(a, b), shape (k, n + 1). All other arguments are as for `category_weights`.
     """
     s, alpha, beta = np.arange(n + 1.0), float(prior[0]), float(np.sum(prior[1:]))
     values, parts = np.ascontiguousarray(given_count(alpha + s, beta + n - s).T), []
@@ -189,17 +164,13 @@ def expectations(prior, release, n: int, scale: float, given_count) -> np.ndarra
 
 
 def posterior_density(prior, release, theta, n: int, scale: float) -> np.ndarray:
-    """Return p(θ | y) on a grid of θ.
+    """Return the posterior density p(θ | y), shape (trials, points), at the points `theta`.
 
     Args:
-        prior: (α, β).
-        release: y, shape (trials,).
+        prior: parameters (α, β) of the beta prior.
+        release: noisy counts y, shape (trials,).
         theta: values in (0, 1), shape (points,).
-        n: public number of records.
-        scale: scale of the Laplace noise.
-
-    Returns:
-        Shape (trials, points).
+        n, scale: public number of records, and scale of the Laplace noise.
     """
     alpha, beta = map(float, prior)
     weights, theta = count_weights(prior, release, n, scale), np.asarray(theta, float)

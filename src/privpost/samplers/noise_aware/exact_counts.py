@@ -1,7 +1,8 @@
-"""Independent draws of the true counts given noisy ones, exact except for counts of probability below 1e-30.
+"""Independent draws of true counts given noisy counts, exact except for counts of probability below 1e-30.
 
-The counts sum to a public number. The sum of each half of the counts is drawn given this number, then the sum of each
-quarter given the sum of its half, and so on. Convolutions of the single counts' weights give the laws of the sums.
+The true counts sum to a public number. This number is split at random into the sums of both halves of the counts, each
+sum is split into the sums of two quarters, and so on. Convolutions of the weights of single counts give the laws of the
+sums.
 """
 
 import math
@@ -21,9 +22,9 @@ _DEPTH = 80.0
 _DIRECT = 10**7
 # Results of Fourier transforms below this share of the largest are rounding errors.
 _ROUNDING = 1e-14
-# If a count has more possible values than this, a tilt is computed from at least this many evenly spread ones,
+# Above this number of possible values of a count, a tilt is computed from at least this many evenly spread values.
 _EVERY = 20_000
-# and from this many values on either side of each peak.
+# The tilt then also uses this many values on either side of each peak.
 _NEAR = 500
 # Number of splits whose weights are computed at once: they fit into the processor's cache.
 _AT_ONCE = 1 << 17
@@ -32,7 +33,7 @@ _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """Draw one column per uniform variate, with the weights (rows, columns) of the row that `row` gives for it."""
+    """Return one random column for each uniform variate, by the weights (rows, columns) of the variate's row."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
     # Adding the row's number to each row makes one increasing list of all rows, which is searched once.
@@ -41,17 +42,15 @@ def _drawn(weights, row, uniform) -> np.ndarray:
 
 
 def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return independent draws of counts that sum to n, with probability ∝ Π_j exp(log_factors[j, s_j]).
+    """Return independent draws (size, d) of counts s_j that sum to n.
 
-    If the log-factors are ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j, the law is p(s | y). With
-    three or more counts, values less likely than 1e-34 times the likeliest are left out.
+    The probability of a draw is proportional to Π_j exp(log_factors[j, s_j]). The draws follow p(s | y) if the
+    log-factors are ln(Γ(α_j + s)/s!) plus the log-density of the noise on count j. With three or more counts, values
+    less likely than 1e-34 times the likeliest are left out.
 
     Args:
-        log_factors: shape (d, n + 1) for s = 0..n, d of at least 2; each up to a constant, −inf where impossible.
+        log_factors: log-factor of each count at s = 0..n, shape (d, n + 1), d ≥ 2, −inf where s is impossible.
         size: number of draws.
-
-    Returns:
-        Counts, shape (size, d).
     """
     log_factors = np.asarray(log_factors, float)
     n = log_factors.shape[1] - 1
@@ -66,24 +65,18 @@ def latent_counts(log_factors, size: int, rng: np.random.Generator) -> np.ndarra
 def class_counts(
     release, sizes, concentration: float, n: int, scale: float, size: int, rng, elsewhere=False
 ) -> np.ndarray:
-    """Draw a naive Bayes model's counts independently given noisy ones, exactly but for probabilities below 1e-30.
+    """Return independent draws (size, classes, levels) of a naive Bayes model's true counts given noisy counts.
 
-    Given the number N of records of a class, the class's fields are independent, and each field's counts are
-    Dirichlet-multinomial. So p(N | y) is a product over the fields of sums over a field's counts. A priori, all class
-    sizes that sum to n are equally likely.
+    A priori, all class sizes that sum to n are equally likely. Given the size of a class, the counts of each field are
+    Dirichlet-multinomial and independent of other fields. Draws are exact except for counts of probability below 1e-30.
 
     Args:
         release: noisy counts, shape (classes, levels), the fields' levels one after the other.
-        sizes: levels of each field.
-        concentration: b > 0 of the fields' Dirichlet priors.
-        n: public number of records.
-        scale: scale of the Laplace noise.
+        sizes: number of levels of each field.
+        concentration: concentration > 0 of the fields' Dirichlet priors.
+        n, scale: public number of records, and scale of the Laplace noise.
         size: number of draws.
-        rng: source of randomness.
         elsewhere: whether records may belong to no class, so that the class sizes may sum to less than n.
-
-    Returns:
-        Counts, shape (size, classes, levels).
     """
     s, ends = np.arange(n + 1.0), np.cumsum(sizes)
     log_factorial = gammaln(s + 1)
@@ -107,8 +100,8 @@ def class_counts(
 
 
 def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
-    """Draw Dirichlet variates, field by field along the last axis; return their logarithms, which do not underflow."""
-    # Gamma(α) = Gamma(α + 1) U^(1/α).
+    """Return logarithms of Dirichlet variates, drawn for each field along the last axis."""
+    # Gamma(α) = Gamma(α + 1) U^(1/α). Its logarithm does not underflow.
     logs = np.log(rng.standard_gamma(parameters + 1)) - rng.standard_exponential(parameters.shape) / parameters
     for field in fields:
         logs[..., field] -= logsumexp(logs[..., field], axis=-1, keepdims=True)
@@ -116,12 +109,9 @@ def log_dirichlet(parameters, fields: list[slice], rng) -> np.ndarray:
 
 
 def class_posterior(release, sizes, concentration: float, n: int, scale: float, size: int, rng):
-    """Draw a naive Bayes model's parameters independently given its noisy counts; arguments as for `class_counts`.
+    """Return draws of class shares (size, classes) and level probabilities (size, classes, levels).
 
-    The prior on the classes' shares is flat, so all class sizes that sum to n are equally likely.
-
-    Returns:
-        The classes' shares (size, classes), and their levels' probabilities (size, classes, levels).
+    The model is naive Bayes with a flat prior of the class shares. Arguments are as for `class_counts`.
     """
     counts = class_counts(release, sizes, concentration, n, scale, size, rng)
     totals = counts[..., : sizes[0]].sum(axis=-1)
@@ -131,18 +121,14 @@ def class_posterior(release, sizes, concentration: float, n: int, scale: float, 
 
 
 def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
-    """Return p(C_1 | Ĉ) for a field's first level under a flat Dirichlet prior, exactly, by convolution.
+    """Return the exact posterior (trials, n + 1) of the true count C_1 of a field's first level.
 
-    With φ ~ Dir(1, …, 1) integrated out, all counts that sum to n are equally likely. So P(C_1 = c | Ĉ) is proportional
-    to w_1(c) = exp(−|Ĉ_1 − c|/s) times the convolution of the other levels' weights w_j at n − c.
+    The prior is a flat Dirichlet law, so all counts that sum to n are equally likely. Then P(C_1 = c | Ĉ) is
+    proportional to w_1(c) = exp(−|Ĉ_1 − c|/s) times the convolution of the weights w_j of all other levels at n − c.
 
     Args:
-        noisy: Ĉ, (trials, levels), at least 2 levels.
-        n: public number of events.
-        scale: scale s > 0 of the Laplace noise.
-
-    Returns:
-        Probabilities of 0..n, shape (trials, n + 1).
+        noisy: noisy counts Ĉ, shape (trials, levels), at least 2 levels.
+        n, scale: public number of events, and scale s > 0 of the Laplace noise.
     """
     from privpost.samplers.noise_aware.convolution import convolved
 
@@ -159,14 +145,13 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
 
 
 def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
-    """Return P(φ_1 ≤ θ) if C_1 has the given law and φ ~ Dir(1, …, 1) a priori.
+    """Return P(φ_1 ≤ θ), shape (trials,), for the first level's probability φ_1 given the law of its true count.
+
+    The prior is φ ~ Dir(1, …, 1).
 
     Args:
-        count_law: probabilities of 0..n, (trials, n + 1).
-        theta: (trials,) in (0, 1).
-
-    Returns:
-        Shape (trials,).
+        count_law: probabilities of the counts 0..n, shape (trials, n + 1).
+        theta: values θ in (0, 1), shape (trials,).
     """
     n = count_law.shape[1] - 1
     counts = np.arange(n + 1.0)
@@ -175,14 +160,14 @@ def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
 
 
 class _Window(NamedTuple):
-    """Logarithms of a sequence's entries from place `start` on; all other entries are 0."""
+    """Logarithms `logs` of the positive entries of a sequence, which begin at place `start`."""
 
     start: int
     logs: np.ndarray
 
     @classmethod
     def of(cls, start: int, logs) -> "_Window":
-        """Return the window, cut at both ends where log-entries lie more than `_DEPTH` below the largest."""
+        """Return the window without the ends that lie more than `_DEPTH` below the largest log-entry."""
         near = np.flatnonzero(logs >= logs.max() - _DEPTH)
         return cls(start + int(near[0]), logs[near[0] : near[-1] + 1])
 
@@ -204,12 +189,12 @@ class _Window(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The last entry's place."""
+        """Place of the last entry."""
         return self.start + len(self.logs) - 1
 
     @property
     def shares(self) -> np.ndarray:
-        """The entries as shares of the largest."""
+        """The entries as shares of the largest entry."""
         return np.exp(self.logs - self.logs.max())
 
     def at(self, places) -> np.ndarray:
@@ -220,19 +205,19 @@ class _Window(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """Log-weights of the sum of some counts, and a `_Sum` for each half of the counts; a single count has no halves."""
+    """Log-weights of the sum of some counts, and a `_Sum` for each half of the counts."""
 
     all: _Window
     halves: "tuple[_Sum, _Sum] | None"
 
     @classmethod
     def of(cls, log_factors) -> "_Sum":
-        """Return the sum of counts with log-factors (d, n + 1)."""
+        """Return the `_Sum` of counts with the log-factors (d, n + 1)."""
         return cls.joined([_Window.of(0, row) for row in log_factors], log_factors.shape[1] - 1)
 
     @classmethod
     def joined(cls, windows: "list[_Window]", n: int) -> "_Sum":
-        """Return the sum, up to n, of counts that have a window of log-factors each."""
+        """Return the `_Sum` of counts up to n, given the log-factors of each count as a window."""
         half = len(windows) // 2
         if not half:
             return cls(windows[0], None)
@@ -240,19 +225,17 @@ class _Sum(NamedTuple):
         return cls(one.all.convolved(other.all, n), (one, other))
 
     def counts(self, totals, rng) -> np.ndarray:
-        """Draw the counts, shape (size, d), that sum to the totals (size,).
-
-        Totals are split by halves, because sums of few counts are small and can be split in few ways.
-        """
+        """Return draws (size, d) of counts with the given totals (size,)."""
         if self.halves is None:
             return totals[:, None]
+        # Sums of few counts are small and can be split in few ways.
         one, other = self.halves
         first = _split(one.all, other.all, totals, rng)
         return np.concatenate([one.counts(first, rng), other.counts(totals - first, rng)], axis=1)
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Split each total (size,) at random and return the first part, given the log-weights of both parts."""
+    """Return the first part of a random split of each total (size,), given the log-weights of both parts."""
     firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):
@@ -280,7 +263,7 @@ def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
 
 
 def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
-    """Return the log-weights, plus tilt·s, of the counts s within `_DEPTH` noise scales of a noisy count."""
+    """Return the tilted log-weights of the counts within `_DEPTH` noise scales of a noisy count."""
     reach, n = math.ceil(_DEPTH * scale), len(log_prior) - 1
     start, stop = max(0, math.floor(noisy) - reach), min(n, max(0, math.ceil(noisy)) + reach) + 1
     s = np.arange(min(start, n), stop)
@@ -288,20 +271,20 @@ def _near(noisy: float, log_prior, scale: float, tilt: float) -> _Window:
 
 
 def _near_tilt(noisy, log_prior, scale: float, n: float) -> float:
-    """Return the tilt of `_fine_tilt` roughly, which is enough, from a grid around each noisy count (d,)."""
+    """Return an approximation of `_fine_tilt`, computed on a grid around each noisy count (d,)."""
     steps = scale * np.concatenate([np.arange(12, _DEPTH), np.arange(0, 12, 0.125)])
     # If the noise is far below 1, only the noisy count and its neighbours have weight.
     steps = np.unique(np.rint(np.concatenate([-steps, [-1, 0, 1], steps])))
     grid = np.clip(np.rint(np.maximum(noisy, 0.0))[:, None] + steps, 0, len(log_prior) - 1).astype(int)
     with np.errstate(divide="ignore"):
-        # A grid that is clipped at an end has equal points, of which all but one have no width.
+        # A grid that is clipped at an end has equal points. All of these points but one have no width.
         widths = np.log(np.maximum(np.gradient(grid.astype(float), axis=1), 0.0))
     logs = log_prior[grid] - np.abs(noisy[:, None] - grid) / scale + widths
     return _bisected(logs, grid.astype(float), n)
 
 
 def _fine_tilt(log_factors, n: float) -> float:
-    """Return the t for which Σ_j E s_j = n under the factors (d, …) times e^(ts), by bisection."""
+    """Return the exponent t at which the factors (d, n + 1) times e^(ts) give mean counts that sum to n."""
     size = log_factors.shape[1]
     s = np.arange(float(size))
     if size > _EVERY:
@@ -314,7 +297,7 @@ def _fine_tilt(log_factors, n: float) -> float:
 
 
 def _bisected(log_factors, s, n: float) -> float:
-    """Return the t for which Σ_j E s_j = n under the factors (d, points) of counts s (same shape) times e^(ts)."""
+    """Return the exponent t of `_fine_tilt` by bisection, for factors (d, points) at the counts s (d, points)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         steps = np.diff(log_factors) / np.diff(s)
     steep = np.abs(steps[np.isfinite(steps)]).max(initial=1.0)

@@ -1,7 +1,7 @@
-"""Noise-aware Gibbs samplers for p(θ | y), y a noisy sum of sufficient statistics (Bernstein and Sheldon 2018).
+"""Noise-aware Gibbs sampler of p(θ | y) for a noisy sum y of sufficient statistics (Bernstein and Sheldon 2018).
 
-The Laplace noise is a scale mixture of normals. The sum's distribution given θ is approximated by a normal one.
-Every step acts on all trials at once. The cost of a step does not depend on n.
+The Laplace noise is a scale mixture of normals, and the sum given θ is treated as normal. Every step acts on all trials
+at once. The cost of a step does not depend on n.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from privpost.models.conjugate.dirichlet_categorical import DirichletCategorical
 from privpost.models.conjugate.univariate import SegmentMoments
 from privpost.samplers import chain
 
-# Rounds of rejection before a trial's draw is made another way, so that no trial holds up the others.
+# Rounds of rejection before a trial's draw is made in another way, so that no trial holds up all others.
 ROUNDS = 10
 # Sweeps that are handed over at once: some hundred kilobytes for a thousand trials.
 CHUNK = 50
@@ -26,8 +26,8 @@ class State(NamedTuple):
 
     Attributes:
         theta: parameters, shape (trials,) or (categories, trials).
-        statistic: latent sum of sufficient statistics, of the release's shape.
-        variance: variance σ² of each noise variate, of the release's shape.
+        statistic: latent sum of sufficient statistics, in the shape of the release.
+        variance: variance σ² of each noise variate, in the shape of the release.
     """
 
     theta: np.ndarray
@@ -36,14 +36,14 @@ class State(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """A Gibbs sampler (`chain.Sampler`) for one batch of releases; a sweep's cost is the number of rejections."""
+    """A Gibbs sampler (`chain.Sampler`) for one batch of releases, with the number of rejections as cost of a sweep."""
 
     init: Callable[[np.random.Generator], State]
     step: Callable[[State, np.random.Generator], tuple[State, int]]
 
 
 class Proposals(NamedTuple):
-    """Number of proposals of the latent sum in a run, and how many were rejected as invalid statistics."""
+    """Numbers of proposals of the latent sum that a run made and rejected."""
 
     made: int
     rejected: int
@@ -63,10 +63,8 @@ def run(
     """Run the chains and hand their draws to `consume`, a few sweeps at a time.
 
     Args:
-        kernel: the sampler.
-        rng: source of randomness.
-        burn_in: sweeps before the first draw that is handed over, ≥ 0.
-        draws: sweeps that are handed over, ≥ 1.
+        burn_in: number of discarded sweeps at the start, ≥ 0.
+        draws: number of sweeps that are handed over, ≥ 1.
         consume: called with θ of consecutive sweeps, shape (sweeps, *theta.shape).
 
     Raises:
@@ -83,14 +81,14 @@ def run(
 
 
 def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
-    """Draw the mixture variance σ² of Laplace noise given the noise itself.
+    """Draw the mixture variances σ² of Laplace noise, given the noise r = y − s (algorithm 1, line 5).
 
-    The prior is σ² ~ Exp(mean 2b²) with b the noise's scale, so 1/σ² ~ InverseGaussian(mean 1/(b|r|), shape 1/b²)
-    given the residual r = y − s (algorithm 1, line 5).
+    A priori σ² is exponential with mean 2b², where b is the scale of the noise. So 1/σ² given r has the law
+    InverseGaussian(mean 1/(b|r|), shape 1/b²).
 
     Args:
-        residual: r, any shape; 0 is allowed.
-        scale: b > 0, broadcast.
+        residual: noise r, any shape; 0 is allowed.
+        scale: scale b > 0, broadcast.
     """
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware.counts import noise_variances
@@ -104,10 +102,9 @@ def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
 
 
 def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.ndarray, int]:
-    """Draw from N(mean, sd²) restricted to [low, high], and count the rejected proposals.
+    """Return draws from N(mean, sd²) restricted to [low, high], and the number of rejected proposals.
 
-    A draw that is still invalid after `ROUNDS` rounds of rejection is replaced by an exact one through the inverse
-    distribution function, so the number of steps is bounded.
+    After `ROUNDS` rounds of rejection, the inverse distribution function gives the missing draws.
 
     Args:
         mean, sd: shape (trials,).
@@ -131,7 +128,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 
 
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
-    """Quantiles of N(mean, sd²) restricted to [low, high]; all but low and high have shape (trials,)."""
+    """Return the quantiles (trials,) of N(mean, sd²) restricted to [low, high] at the given probabilities."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflection into the lower tail, where the logarithm of the distribution function loses no digits.
     upper = alpha > 0
@@ -143,15 +140,15 @@ def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
 
 
 def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kernel:
-    """Return algorithm 1 for any family with bounded statistics, whose sum is released with Laplace noise.
+    """Return algorithm 1 for a noisy sum of bounded statistics t.
 
-    A sweep draws a valid sum s from N(n E t, n Cov t) × N(y, diag σ²), then θ | s, then σ² by `noise_variance`.
+    A sweep draws a valid sum s from the product of N(n E t, n Cov t) and N(y, diag σ²), then θ given s, then the noise
+    variances σ².
 
     Args:
-        model: the family and its prior.
-        release: y, noisy sums of the first q of d statistics, (q, trials); q = d, or d − 1 if d − 1 determine the last.
-        n: public number of records.
-        scale: scale of the noise, Δ/ε.
+        release: noisy sums y of the first q of d statistics, shape (q, trials). q is d, or d − 1 if the other sums
+            determine the last sum.
+        n, scale: public number of records, and scale Δ/ε of the noise.
     """
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware.counts import draw_counts
@@ -205,9 +202,9 @@ def bounded_kernel(model: BoundedFamily, release, n: int, scale: float) -> Kerne
 
 
 def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np.ndarray]:
-    """Return m (q, trials) and factor L (q, q, trials) of N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
+    """Return the mean m and a factor L of the normal law N(m, LLᵀ) ∝ N(mean, covariance) × N(observed, diag variance).
 
-    The function conditions on one coordinate after the other and inverts no matrix, so the covariance may be singular.
+    The shapes are (q, trials) for m and (q, q, trials) for L. The covariance may be singular.
     """
     if len(mean) == 1:
         gain = covariance[:, 0] / (covariance[0, 0] + variance[0])
@@ -224,10 +221,7 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
 
 
 def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
-    """Draw sums (q, trials) until they are valid; also return the number of rejected sums.
-
-    A trial without a valid draw in `ROUNDS` rounds keeps its `fallback`, which leaves the conditional law invariant.
-    """
+    """Return valid draws of sums (q, trials), and the number of rejected sums."""
     draws = draw(rng.standard_normal(fallback.shape), slice(None))
     wrong, rejected = invalid(draws), 0
     for _ in range(ROUNDS):
@@ -236,17 +230,21 @@ def _valid_draws(draw, invalid, fallback, rng) -> tuple[np.ndarray, int]:
         rejected += len(wrong)
         draws[:, wrong] = draw(rng.standard_normal((len(draws), len(wrong))), wrong)
         wrong = wrong[invalid(draws[:, wrong])]
+    # Trials without a valid draw keep the old sums, which leaves the conditional law invariant.
     draws[:, wrong] = fallback[:, wrong]
     return draws, rejected + len(wrong)
 
 
 def random_sum(n: int, moments: SegmentMoments) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of records in a segment of probability q (prop. 1)."""
+    """Return the mean nqμ̂ and variance nqΣ̂ + nq(1−q)μ̂² of the sum of the records in a segment (prop. 1).
+
+    `moments` holds the probability q of the segment, and the mean μ̂ and variance Σ̂ of a record in the segment.
+    """
     probability, mean, variance = moments
     expected = n * probability
     return expected * mean, expected * (variance + (1 - probability) * mean**2)
 
 
 def noise_prior(shape, scale, rng):
-    """Draw from the prior of the noise variance, an exponential law of mean 2 scale²."""
+    """Draw noise variances from their prior, the exponential law of mean 2 scale²."""
     return 2 * scale**2 * rng.standard_exponential(shape)

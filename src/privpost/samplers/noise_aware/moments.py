@@ -1,10 +1,9 @@
-"""Posterior of second moments S given noisy second moments, by ensembles of walkers; (w, σ²) follows by conjugacy.
+"""Posterior of second moments S given noisy second moments, by ensembles of walkers.
 
-The model is that of `noise_aware.regression`. The Gibbs sampler there moves slowly if the noise is much larger than the
-label's residuals, because the residual sum of squares then spans orders of magnitude. Here the parameters and V are
-integrated out, and S = B D Bᵀ with a unit triangular B and a diagonal D. A walker's coordinates are the entries of B
-and ln D. Walkers step along differences of other walkers (differential evolution, ter Braak 2006), half of an ensemble
-at a time, so steps have the scales and correlations of the posterior. Ensembles are independent of each other.
+The model is as in `noise_aware.regression`, with all parameters integrated out. The Gibbs sampler there is slow if the
+noise is much larger than the label's residuals. A walker's coordinates are the entries of B and ln D, where S = B D Bᵀ
+with a unit triangular B and a diagonal D. A walker steps along the difference of two other walkers (differential
+evolution, ter Braak 2006), so steps have the scales and correlations of the posterior.
 """
 
 from typing import NamedTuple
@@ -34,14 +33,12 @@ class State(NamedTuple):
 
 
 class Moments:
-    """Ensembles of walkers (`chain.Sampler`); the cost of a step of all walkers is the number of refused proposals.
+    """Independent ensembles of walkers (`chain.Sampler`), with the number of refused proposals as cost of a step.
 
     Args:
-        model: prior and bounds.
         moments: noisy second moments in the data's units, an upper triangle (q,).
         n: public number of records, ≥ d + 1.
-        noise: law of the noise.
-        constant: whether the first feature is the constant 1, whose second moment n is exact. Normal records then have
+        constant: whether the first feature is the constant 1, with the exact second moment n. Normal records then have
             an unknown mean.
 
     Raises:
@@ -95,7 +92,7 @@ class Moments:
         return (factor * self._diagonal(points)[..., None, :]) @ np.swapaxes(factor, -1, -2)
 
     def theta(self, state: State, walker: int, rng) -> np.ndarray:
-        """Draw (w, σ²), shape (ensembles, d + 1), given the second moments of one walker per ensemble."""
+        """Draw weights and variance (ensembles, d + 1), given the second moments of one walker per ensemble."""
         return self._model.sample(self._model.given(self.gram(state.points[:, walker]), self._n), rng)
 
     def _diagonal(self, points):
@@ -116,7 +113,7 @@ class Moments:
         return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
 
     def _log_density(self, points) -> np.ndarray:
-        """Return ln p(S | z) plus the logarithm of S's Jacobian, up to a constant; −inf if this is not finite."""
+        """Return the log-density of S given the release at the walkers' coordinates, up to a constant."""
         gram, diagonal = self.gram(points), self._diagonal(points)
         powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
         flat = gram.reshape(-1, self._size, self._size)

@@ -1,7 +1,6 @@
-"""Algorithm 2 of Bernstein and Sheldon (2018) for two unbounded statistics: normal records, mean and variance unknown.
+"""Algorithm 2 of Bernstein and Sheldon (2018) for normal records of unknown mean and variance.
 
-The release is the sums Σr and Σr² of records clamped to public bounds, with Laplace noise (`ClampedMoments`). A sweep
-needs the means and covariances of these sums and of the unclamped sums. Both have closed forms for normal records.
+The release is the sums Σr and Σr² of records clamped to public bounds, plus Laplace noise (`ClampedMoments`).
 """
 
 import numpy as np
@@ -11,16 +10,14 @@ from privpost.samplers.noise_aware.gibbs import Kernel, State, _valid_draws, noi
 
 
 def kernel(model: ClampedMoments, release, n: int, scale: float) -> Kernel:
-    """Return the chains for a batch of releases; θ holds the mean and the variance, shape (2, trials).
+    """Return the chains for a batch of releases, with the mean and the variance as θ (2, trials).
 
-    A sweep draws the clamped and unclamped sums together from their normal law given θ and the release, then θ by
-    conjugacy, then the noise variances. Unclamped sums with Σu² < (Σu)²/n belong to no records and are drawn again.
+    A sweep draws the clamped and unclamped sums together, then θ, then the noise variances. Unclamped sums with
+    Σu² < (Σu)²/n are impossible and are drawn again.
 
     Args:
-        model: the family with its prior, and the bounds.
         release: noisy sums, shape (2, trials).
-        n: public number of records.
-        scale: scale of the Laplace noise.
+        n, scale: public number of records, and scale of the Laplace noise.
     """
     release = np.ascontiguousarray(release, float)
     # The unclamped sums are not observed.

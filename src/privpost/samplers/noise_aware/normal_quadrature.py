@@ -1,8 +1,7 @@
-"""Posterior of a normal law's mean and variance given noisy clamped moments, on a two-dimensional grid without a chain.
+"""Posterior of a normal law's mean and variance given noisy clamped moments, by quadrature.
 
-The grid's coordinates are the mean and ln sd. The sums given θ are treated as normal, as in Bernstein and Sheldon
-(2018). The release is then a normal pair plus Laplace noise, and the release's density is a one-dimensional integral.
-`exact` corrects for the true law of the sums.
+The grid's coordinates are the mean and ln sd. `posterior` treats the sums given θ as normal, as in Bernstein and
+Sheldon (2018). The density of a release is then a one-dimensional integral. `exact` uses the true law of the sums.
 """
 
 import math
@@ -22,7 +21,7 @@ _FIRST = 32
 _TAIL = 1e-7
 # Each grid halves the cells whose log-density is at most this far below the peak; the depth shrinks grid by grid.
 _DEPTHS = (40.0, 25.0, 15.0)
-# Cells are halved until none has this share of the mass: the share of a normal law's central cell of 0.4 deviations.
+# Cells are halved until each holds less than this share of the mass, as in a normal law's cell of 0.4 deviations.
 _SHARE = 0.0256
 # Largest number of grids.
 _GRIDS = 14
@@ -34,7 +33,7 @@ _PART = 500
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 # Nodes of a record's law in `exact`.
 _RECORD_NODES, _RECORD_WEIGHTS = np.polynomial.legendre.leggauss(64)
-# Standard deviations of a record's law that these nodes span on either side.
+# Standard deviations that the nodes of a record's law span on either side.
 _RECORD_SPAN = 8.5
 # Standard deviations of the sums' frequencies that the inversion spans.
 _FREQUENCIES = 7.0
@@ -44,7 +43,7 @@ _VALUES = 14.0
 _SCALES = 14.0
 # Number of points at which the correction is computed; a quarter of this number if the noise is wider than the sums.
 _POINTS = 150
-# How far below the peak the log-density may be at these points.
+# How far below the peak the log-density may be at the points of the correction.
 _DEPTH = 12.0
 _NEIGHBOURS = np.array([(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)])
 _HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
@@ -54,9 +53,9 @@ class Posterior(NamedTuple):
     """A posterior on equal cells of a grid in the plane of the mean and ln sd.
 
     Attributes:
-        place: integer positions, (cells, 2).
-        origin, step: (2,); the cells' midpoints in mean and ln sd are origin + step (place + ½).
-        mass: probability of each cell, (cells,).
+        place: integer positions of the cells, shape (cells, 2).
+        origin, step: shape (2,). A cell has its midpoint in mean and ln sd at origin + step (place + ½).
+        mass: probability of each cell, shape (cells,).
     """
 
     place: np.ndarray
@@ -76,7 +75,7 @@ class Posterior(NamedTuple):
         return _theta(law.middle[cell] + law.step * (rng.random((draws, 2)) - 0.5))
 
     def finer(self) -> "Posterior":
-        """Return the same law on cells half as long, by cubic splines of the log-density."""
+        """Return the law on cells of half the length, by cubic splines of the log-density."""
         logs = np.log(np.maximum(self.mass, 1e-290))
         matter = logs > logs.max() - _DEPTHS[-1]
         corner = self.place.min(axis=0)
@@ -87,13 +86,13 @@ class Posterior(NamedTuple):
         return Posterior(place, self.origin, self.step / 2, mass / mass.sum())
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Means and standard deviations of (μ, σ²), shape (2,) each."""
+        """Return the means and the standard deviations of (μ, σ²), shape (2,) each."""
         theta = _theta(self.middle)
         mean = self.mass @ theta
         return mean, np.sqrt(self.mass @ np.square(theta - mean))
 
     def cdf(self, theta) -> np.ndarray:
-        """P(M ≤ μ | y) and P(V ≤ σ² | y) at θ = (μ, σ²), shape (2,)."""
+        """Return the posterior distribution functions of mean and variance at θ = (μ, σ²), shape (2,)."""
         at = np.array([theta[0], np.log(theta[1]) / 2])
         return self.mass @ np.clip((at - self.middle) / self.step + 0.5, 0.0, 1.0)
 
@@ -103,16 +102,11 @@ def _theta(points) -> np.ndarray:
 
 
 def log_likelihood(mean, covariance, release, scale: float) -> np.ndarray:
-    """Return ln p(y), shape (points,), for y a normal pair plus independent Laplace noise of the same scale.
-
-    Given the first normal variable, the second with its noise has the density of `log_normal_laplace`. The integral
-    over the first is split at the release, where its noise has a kink.
+    """Return the log-density (points,) of a release (2,) that is a normal pair plus independent Laplace noise.
 
     Args:
-        mean: shape (2 or more, points); only the first two rows are used.
+        mean: means of the pair in the first two rows, shape (2 or more, points).
         covariance: shape (2 or more, 2 or more, points).
-        release: y, shape (2,).
-        scale: scale of the noise.
     """
     # The parts fit in the processor's cache.
     cut = range(0, mean.shape[1], _PART)
@@ -126,6 +120,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
     rest = np.maximum(covariance[1, 1][..., None] - slope**2 * variance, 0.0)
     offset, second = (release[0] - mean[0])[..., None], (release[1] - mean[1])[..., None]
     total = 0.0
+    # The integral over the first variable is split at the release, where the density of the noise has a kink.
     for side in (1.0, -1.0):
         # Below the release (the other side is reflected), the normal density times e^(z/b) is integrated up to top.
         end, centre, reach = side * offset, variance / scale, 2 * _DROP * variance
@@ -140,7 +135,7 @@ def _log_pair(mean, covariance, release, scale: float) -> np.ndarray:
 
 
 def _apart(mean, covariance, release, scale):
-    """Return the `log_likelihood` that uncorrelated sums would have, to locate the mass."""
+    """Return the `log_likelihood` for uncorrelated sums."""
     return sum(log_normal_laplace(release[j] - mean[j], covariance[j, j], scale) for j in range(2))
 
 
@@ -168,14 +163,15 @@ def posterior(model: ClampedMoments, release, n: int, scale: float) -> Posterior
 
 
 def _distinct(place) -> np.ndarray:
-    """Return the distinct pairs of integers among (cells, 2), sorted; np.unique on rows takes ten times as long."""
+    """Return the distinct pairs of integers in `place` (cells, 2), sorted."""
+    # np.unique on rows takes ten times as long.
     corner = place.min(axis=0)
     width = np.ptp(place[:, 1]) + 1
     return np.stack(np.divmod(np.unique((place - corner) @ [width, 1]), width), axis=-1) + corner
 
 
 def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
-    """Return an interval of the mean and one of ln sd that hold the prior's mass."""
+    """Return an interval of the mean and an interval of ln sd that hold the prior's mass."""
     family = model.family
     reach = -stdtrit(2 * family.shape, _TAIL) * np.sqrt(family.rate / family.shape / family.strength)
     precise = gammaincinv(family.shape, [1 - _TAIL, _TAIL]) / family.rate
@@ -185,15 +181,15 @@ def _ends(model: ClampedMoments) -> list[tuple[float, float]]:
 
 
 def log_prior(model: ClampedMoments, theta) -> np.ndarray:
-    """Log-density of the prior in the mean and ln sd at θ (..., 2), up to a constant: dσ² = 2 σ² d ln σ."""
+    """Return the prior's log-density in the mean and ln sd at θ (..., 2), up to a constant."""
+    # The Jacobian is dσ² = 2 σ² d ln σ.
     return model.family.log_density(theta, model.family.prior) + np.log(theta[..., 1])
 
 
 def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
-    """Return the posterior given one release (2,) with the true law of the sums.
+    """Return the posterior given one release (2,), with the true law of the sums.
 
-    `inverted` gives the correction to the normal law's log-likelihood in some of the relevant cells. In the other
-    relevant cells the correction is interpolated.
+    `inverted` corrects the log-likelihood in some cells, and the correction is interpolated in other cells.
     """
     law = posterior(model, release, n, scale)
     logs = np.log(np.maximum(law.mass, 1e-290))
@@ -213,10 +209,10 @@ def exact(model: ClampedMoments, release, n: int, scale: float) -> Posterior:
 
 
 def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> float:
-    """Return p(y | θ) with the true law of the sums, by a two-dimensional Fourier inversion.
+    """Return the density p(y | θ) of a release under the true law of the sums, by Fourier inversion.
 
-    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)), where φ belongs to one
-    record's (r, r²). The periods of the trapezoidal rule hold all values of non-negligible density.
+    The noisy sums have the characteristic function φ(ω)ⁿ/((1 + b²ω₁²)(1 + b²ω₂²)). Here b is the scale of the noise,
+    and φ is the characteristic function of (r, r²) for one clamped record r.
     """
     mean, variance = model.in_units(theta)
     sd = np.sqrt(variance)
@@ -239,7 +235,7 @@ def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> flo
     even, odd = (_product(one, part.T) for part in (other.real, other.imag))
     left = np.exp(-1j * first * release[0]) / (1 + (scale * first) ** 2)
     right = np.exp(-1j * second * release[1]) / (1 + (scale * second) ** 2)
-    # The integrand at −ω is the conjugate of that at ω.
+    # The integrand at −ω is the conjugate of the integrand at ω.
     left[1:] *= 2
     # ω₂ = 0 is in both terms.
     right[0] /= 2
@@ -248,7 +244,7 @@ def inverted(model: ClampedMoments, theta, release, n: int, scale: float) -> flo
 
 
 def _product(one, other) -> np.ndarray:
-    """Return the product of a complex matrix and a real one, at half the cost of a complex product."""
+    """Return the product of a complex matrix and a real matrix, at half the cost of a complex product."""
     product = np.empty((len(one), other.shape[1]), complex)
     product.real, product.imag = one.real @ other, one.imag @ other
     return product

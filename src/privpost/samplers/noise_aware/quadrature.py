@@ -1,8 +1,7 @@
-"""Posteriors of noise-aware models by quadrature over a scalar θ, without a Markov chain.
+"""Posteriors of a scalar θ given a noisy redacted sum, by quadrature.
 
-The redacted sum (over the records in an interval) is treated as normal given θ, as in Bernstein and Sheldon (2018).
-The release y, this sum plus Laplace noise, has a normal-Laplace density. So p(θ | y) is known up to a one-dimensional
-integral.
+The redacted sum is the sum of the records in an interval. Given θ, the redacted sum is treated as normal, as in
+Bernstein and Sheldon (2018). So the release y, this sum plus Laplace noise, has a normal-Laplace density.
 """
 
 from collections.abc import Callable
@@ -14,9 +13,9 @@ from scipy.special import erfcx, expit, logit
 from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware.gibbs import Kernel, State, noise_prior, noise_variance, random_sum
 
-# Cells of the first grid, which all trials share, and of each trial's later grids, which divide the relevant cells.
+# Numbers of cells of the first grid, which all trials share, and of each trial's two later grids.
 _CELLS = (160, 96, 256)
-# A cell is left out if its log-density is this far below the peak; the coarse grid can miss a peak, so it keeps more.
+# A cell is left out if its log-density is this far below the peak. The first grid can miss a peak, so it keeps more.
 _DEPTHS = (60.0, 18.0)
 # Prior mass outside the grid on either side.
 _TAIL = 1e-10
@@ -34,7 +33,7 @@ _BEYOND = 20.0
 _DEVIATIONS = 40.0
 # Number of cells of the grids of `resolved_posterior`.
 _FINE = 2048
-# The largest share of the mass in one of these cells.
+# The largest share of the mass in one cell of `resolved_posterior`.
 _SHARE = 0.02
 # The largest share of the mass outside the grid.
 _OUTSIDE = 1e-4
@@ -47,10 +46,10 @@ _FAR = -20.0
 
 
 def log_normal_laplace(residual, variance, scale) -> np.ndarray:
-    """Return the log-density of N(0, variance) plus Laplace noise of scale b, in the broadcast shape.
+    """Return the log-density of a normal N(0, variance) plus Laplace noise, in the broadcast shape.
 
-    At the residual r, with v the variance, the density is e^(−r²/2v) [X(v/b − r) + X(v/b + r)] / 4b with
-    X(t) = erfcx(t/√(2v)).
+    At the residual r, with variance v, scale b and X(t) = erfcx(t/√(2v)), the density is
+    e^(−r²/2v) [X(v/b − r) + X(v/b + r)] / 4b.
     """
     residual, variance = np.abs(residual), np.maximum(variance, 1e-12 * np.square(scale))
     root, shift = np.sqrt(2 * variance), variance / scale
@@ -75,25 +74,25 @@ class Posterior(NamedTuple):
         return self.theta[0, cell] + self.width[0, cell] * (rng.random(draws) - 0.5)
 
     def cdf(self, at) -> np.ndarray:
-        """P(Θ ≤ at | y) for one value of each trial, shape (trials,)."""
+        """Return P(Θ ≤ at | y) for one value per trial, shape (trials,)."""
         share = (np.asarray(at)[:, None] - self.theta) / self.width + 0.5
         return np.clip((self.mass * np.clip(share, 0.0, 1.0)).sum(axis=1), 0.0, 1.0)
 
     def quantiles(self, probabilities) -> np.ndarray:
-        """Each trial's quantiles at `probabilities`, shape (trials, probabilities)."""
+        """Return quantiles of each trial's posterior, shape (trials, probabilities)."""
         left = self.theta[:, 0] - self.width[:, 0] / 2
         ends = np.concatenate([left[:, None], self.theta + self.width / 2], axis=1)
         reached = np.concatenate([np.zeros((len(left), 1)), np.cumsum(self.mass, axis=1)], axis=1)
         return np.stack([np.interp(probabilities, *pair) for pair in zip(reached, ends, strict=True)])
 
     def moments(self) -> tuple[np.ndarray, np.ndarray]:
-        """Posterior mean and standard deviation, shape (trials,) each."""
+        """Return the posterior means and standard deviations, shape (trials,) each."""
         mean = (self.mass * self.theta).sum(axis=1)
         return mean, np.sqrt((self.mass * np.square(self.theta - mean[:, None])).sum(axis=1))
 
 
 def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
-    """Return the prior family's law with parameters (trials, k) on equal cells, eight deviations around its mean."""
+    """Return the laws of the conjugate family with the given parameters (trials, k), on equal cells."""
     mean, sd = model.mean(parameters), np.sqrt(model.variance(parameters))
     ends = np.clip([mean - 8 * sd, mean + 8 * sd], *model.support)
     edges = np.linspace(*ends, _CELLS[-1] + 1, axis=1)
@@ -102,7 +101,7 @@ def conjugate_posterior(model: UnivariateFamily, parameters) -> Posterior:
 
 
 def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
-    """Return functions from a real coordinate to θ and back: θ, ln θ or logit θ, depending on the support of θ."""
+    """Return the functions from a real coordinate (θ, ln θ or logit θ) to θ and back."""
     ends = np.isfinite(model.support)
     if ends.all():
         return expit, logit
@@ -110,7 +109,7 @@ def coordinates(model: UnivariateFamily) -> tuple[Callable, Callable]:
 
 
 def parameter_edges(model: UnivariateFamily, cells: int = _CELLS[0]) -> np.ndarray:
-    """Return edges (cells + 1,) of cells that hold the prior's mass, evenly spaced in the coordinate of θ."""
+    """Return edges (cells + 1,) of cells that hold the prior's mass and have equal widths in the coordinate of θ."""
     to_theta, _ = coordinates(model)
     limit = 700.0 if np.isfinite(model.support).any() else 1e6 * (1 + abs(float(model.mean(model.prior))))
     reached = []
@@ -129,10 +128,9 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
 
     Args:
         model: the family and its prior.
-        release: y, shape (trials,).
+        release: noisy sums y, shape (trials,).
         n: public number of records.
-        scale: scale of the Laplace noise, scalar or (trials,).
-        low, high: the interval, scalars or (trials,).
+        scale, low, high: scale of the Laplace noise and ends of the interval, scalars or (trials,).
     """
     release = np.asarray(release, float)
     scale, low, high = (np.broadcast_to(np.asarray(value, float), release.shape) for value in (scale, low, high))
@@ -157,17 +155,15 @@ def redacted_posterior(model: UnivariateFamily, release, n: int, scale, low, hig
 
 
 def _log_joint(model, release, n: int, scale, interval, theta) -> np.ndarray:
-    """Return ln p(y, θ), shape (trials, points), at θ of shape (trials or 1, points)."""
+    """Return the log joint density ln p(y, θ), shape (trials, points), at θ of shape (trials or 1, points)."""
     mean, variance = random_sum(n, model.segment_moments(theta, *(end[:, None] for end in interval)))
     return log_normal_laplace(release[:, None] - mean, variance, scale[:, None]) + model.log_density(theta, model.prior)
 
 
 def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: float, low, high) -> Posterior:
-    """Compute the `redacted_posterior` of one release on grids that are refined until no cell holds much of the mass.
+    """Return the `redacted_posterior` of one release, on cells that each hold little mass.
 
-    Several θ may explain one redacted sum, so each grid keeps the cells around the highest peaks, even if the cells'
-    midpoints are far from the peaks. The first grid is fine where records fall into the interval. Cells need not be
-    adjacent.
+    Several values of θ may explain one redacted sum, so the cells need not be adjacent.
 
     Raises:
         ValueError: floats cannot resolve the posterior, or the posterior reaches far beyond the prior's range.
@@ -203,7 +199,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
 
 def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
-    """Return edges far beyond the prior's range, even in θ's coordinate, denser where records fall into [low, high]."""
+    """Return edges that reach far beyond the prior's range and are denser where records fall into [low, high]."""
     to_theta, coordinate = coordinates(model)
     least, most = coordinate(parameter_edges(model, 1))
     limit = 700.0 if np.isfinite(model.support).any() else np.inf
@@ -226,7 +222,7 @@ def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
 
 
 def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
-    """Return a mask of the cells to keep: cells of non-negligible mass, the highest local peaks, and all neighbours."""
+    """Return a mask of the cells to keep: cells of non-negligible mass, local peaks, and their neighbours."""
     relevant = weight > weight.max() - depth
     if peaks:
         beside = np.pad(weight, 1, constant_values=-np.inf)
@@ -239,12 +235,10 @@ def _relevant(weight, depth: float, peaks: int) -> np.ndarray:
 
 
 def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
-    """Return edges (trials, cells + 1) of new cells that evenly divide the cells of non-negligible log-density.
-
-    The neighbours of such cells are divided as well: a peak can lie between two midpoints.
-    """
+    """Return edges (trials, cells + 1) of new cells that evenly divide the cells of non-negligible log-density."""
     log_density = log_joint((edges[:, 1:] + edges[:, :-1]) / 2)
     near = log_density > log_density.max(axis=1, keepdims=True) - depth
+    # Neighbours are divided as well, because a peak can lie between two midpoints.
     relevant = near.copy()
     relevant[:, 1:] |= near[:, :-1]
     relevant[:, :-1] |= near[:, 1:]
@@ -262,24 +256,20 @@ def _refined(log_joint, edges, cells: int, depth: float) -> np.ndarray:
 
 
 def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Compute p(y | θ) up to a constant with the true law of the redacted sum, to check the normal approximation.
+    """Return the likelihood p(y | θ) up to a constant, shape (trials, points), with the true law of the redacted sum.
 
-    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²), where φ belongs to one record's
-    t(x) 1[low ≤ x ≤ high]. The trapezoidal rule inverts it. φ is an integral over the record's quantiles.
+    The noisy sum has the characteristic function φ(ω)ⁿ/(1 + b²ω²). Here φ is the characteristic function of
+    t(x) 1[low ≤ x ≤ high], the part of one record x in the redacted sum.
 
     Args:
-        model: the family.
-        release: y, shape (trials,).
-        n: public number of records.
-        scale: scale b of the Laplace noise.
-        interval: (low, high), scalars.
-        theta: shape (points,).
-
-    Returns:
-        Shape (trials, points).
+        release: noisy sums y, shape (trials,).
+        n, scale: public number of records, and scale b of the Laplace noise.
+        interval: ends (low, high), scalars.
+        theta: values of θ, shape (points,).
     """
     release, theta = np.asarray(release, float), np.asarray(theta, float)[:, None]
     below, above = (model.cdf(end, theta) for end in interval)
+    # φ is an integral over the record's quantiles.
     node, weight = np.polynomial.legendre.leggauss(_RECORD_NODES)
     statistic = model.statistic(model.quantile(below + (above - below) * (node + 1) / 2, theta))
     # The period holds all sums, and the noise on either side until its density falls below e^−40.
@@ -307,7 +297,7 @@ def redacted_likelihood(model: UnivariateFamily, release, n: int, scale: float, 
 
 
 def power(values, n: int) -> np.ndarray:
-    """Return valuesⁿ by repeated squaring, which is much quicker than complex powers."""
+    """Return the n-th powers of values, by repeated squaring."""
     result = values if n % 2 else np.ones_like(values)
     while n := n // 2:
         values = values * values
@@ -316,12 +306,10 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Return a Gibbs sampler of the law of `redacted_posterior`; the redacted sum is integrated out when θ is drawn.
+    """Return a Gibbs sampler of the law of `redacted_posterior`, with the same arguments.
 
-    θ | σ², y has density ∝ p(θ) N(y; m(θ), V(θ) + σ²), drawn on the trial's cells; s | θ, σ², y and σ² | y − s
-    follow as in algorithm 2.
-
-    Args: as for `redacted_posterior`.
+    A sweep draws θ with density ∝ p(θ) N(y; m(θ), V(θ) + σ²) on the trial's cells, where m(θ) and V(θ) are the mean and
+    variance of the redacted sum s. Then s and the noise variance σ² are drawn as in algorithm 2.
     """
     theta, width, _ = redacted_posterior(model, release, n, scale, low, high)
     low, high = (np.broadcast_to(np.asarray(value, float), release.shape)[:, None] for value in (low, high))

@@ -1,17 +1,14 @@
 """Posterior of a Bayesian network given noisy counts, by a Markov chain on the n records themselves.
 
-All probabilities θ are integrated out. With s the counts of the latent records x and f the density of the noise,
+Let s be the counts of the latent records x, z the noisy counts and f the density of the noise. With all probabilities θ
+integrated out, the posterior is
 
     p(x | z) ∝ Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Overlapping families share latent counts because they share data, so nothing is approximated: the chain converges to the
-exact posterior. Two kinds of Metropolis steps take turns. A *flip* changes one bit of one record, with θ integrated
-out. A *shift* draws θ from its conditional and changes one θ_ij and all bits that depend on it: a bit is x = 1[u < θ]
-with u fixed, so bits with u between the old and the new θ flip; their children's probabilities change, and so on down
-the graph. The acceptance ratio of a shift depends on the counts only through the noise's density. If the noise scale is
-below 8, a sweep includes shifts with probability scale/8. Flips mix well if the release is informative, shifts if it is
-not. A sweep costs O(n) per node and edge, whatever the size of the alphabet. Given the counts, the probabilities are
-independent beta variables, so averages over records need no draws of θ.
+The chain converges to this posterior. A *flip* changes one bit of one record. A *shift* changes one θ_ij and flips bits
+that θ_ij governs: a bit is 1 if its fixed uniform u is below θ_ij, so bits with u between the old and the new θ_ij
+flip. Then the probabilities of these bits' children change, and so on down the graph. Flips mix well if the release is
+informative, and shifts mix well if the release is uninformative. A sweep costs O(n) per node and edge.
 """
 
 import math
@@ -23,12 +20,12 @@ from privpost.models.networks import graphs
 from privpost.models.networks.bayesian_network import BayesianNetwork
 from privpost.samplers.compiled import inner, outer
 
-# Noise scale below which shifts are made less often, as most are rejected.
+# Noise scale below which shifts are tried less often, because most are rejected.
 RARE = 8.0
 
 
 class State(NamedTuple):
-    """Bits of the latent records, (chains, n, |I|), and their counts, (chains, m, 2): ones and zeros for each θ."""
+    """Bits of the latent records, (chains, n, |I|), and the numbers of ones and zeros for each θ, (chains, m, 2)."""
 
     records: np.ndarray
     counts: np.ndarray
@@ -37,10 +34,9 @@ class State(NamedTuple):
 class _Graph(NamedTuple):
     """A network as arrays.
 
-    `offsets` (|I| + 1,) holds the index of each node's first θ. A node's `weights` are what the bits of its `parents`
-    add to the index of the node's configuration. Its `child_weights` are what its bit adds to the indices of the
-    configurations of its `children`. `after` lists a node's descendants, parents before children. All lists go node by
-    node; `…_first` (|I| + 1,) says where each node's part begins.
+    `offsets` (|I| + 1,) holds the index of each node's first θ. `weights` holds what the bit of each parent adds to the
+    index of a node's configuration, and `child_weights` holds what a node's bit adds for each child. `after` lists the
+    descendants of a node, parents before children. The part of node i in a list begins at `…_first[i]`.
     """
 
     offsets: np.ndarray
@@ -75,13 +71,12 @@ class _Graph(NamedTuple):
 
 
 class Records:
-    """Chains (`chain.Sampler`) on the latent records, one per release.
+    """Chains (`chain.Sampler`) on the latent records, one chain for each release.
 
-    A step tries every flip and every shift once, in place. If a chain's noise scale is below `RARE`, its shifts run
-    only with probability scale/`RARE`. Steps report no cost.
+    A step tries every flip and every shift once, and reports no cost. A chain with a noise scale below `RARE` tries
+    shifts only with probability scale/`RARE`.
 
     Args:
-        model: the network.
         release: noisy counts, truncated to [0, n] or not (see `naive_bayes.exact`), shape (chains, 2m).
         n: public number of records.
         scale: scale of the Laplace noise, shape (chains,) or a scalar.
@@ -95,14 +90,14 @@ class Records:
         self._prior = np.array([model.alpha, model.beta], float)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return records from the prior."""
+        """Return records drawn from the prior."""
         model = self._model
         data = model.sample_data(model.sample(model.prior, rng, len(self._release)), self._n, rng)
         counts = np.rint(model.sufficient_statistics(data)).astype(np.int64)
         return State(data.astype(np.int8), counts.reshape(self._release.shape))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Try every flip in all chains, and every shift in the chains that take part."""
+        """Try every flip in all chains, then every shift in most or some chains."""
         flips(*state, self._release, self._scale, self._prior, self._graph, rng)
         shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
         return state, None
@@ -121,7 +116,7 @@ def _configurations(here, code, graph):
 
 @outer(seconds=2)
 def flips(records, counts, release, scale, prior, graph, rng):
-    """Take one Metropolis step for each bit of each record, in place; shapes as in `State` and `Records`."""
+    """Take one Metropolis step for each bit of each record, in place."""
     total, (n, size) = prior[0] + prior[1], records.shape[1:]
     codes = np.empty((n, size), np.int64)
     for c in range(len(records)):
@@ -157,14 +152,14 @@ def flips(records, counts, release, scale, prior, graph, rng):
 
 @inner
 def _moved(noisy, count, j, v, by):
-    """Return how much a count's distance from its noisy value grows if the count changes by `by` = ±1."""
+    """Return the growth of a count's distance from the noisy count if the count changes by `by` = ±1."""
     distance = noisy[j, v] - count[j, v]
     return abs(distance - by) - abs(distance)
 
 
 @inner
 def _proposed(theta, alpha, beta, rng):
-    """Propose θ, from the prior or by a step reflected at 0 and 1; also return the log-ratio of prior to proposal."""
+    """Return a proposal of θ, from the prior or by a local step, and the log-ratio of prior to proposal."""
     if rng.random() < 0.5:
         return rng.beta(alpha, beta), 0.0
     width = 0.5 ** rng.integers(1, 6)
@@ -176,13 +171,13 @@ def _proposed(theta, alpha, beta, rng):
 
 @outer(seconds=11)
 def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
-    """Take one step for each θ and the bits that depend on it, in place.
+    """Take one Metropolis step for each θ together with the bits that depend on θ, in place.
 
-    A chain takes part with probability min(1, scale/rare). Shapes as in `State` and `Records`.
+    A chain takes part with probability min(1, scale/rare).
     """
     n, size = records.shape[1:]
     theta = np.empty(counts.shape[1])
-    # The configuration of each record's nodes, and what a shift adds to it.
+    # The configuration of each node of each record, and what a shift adds to this configuration.
     code, added = np.empty((n, size), np.int64), np.zeros(size, np.int64)
     order, first = np.empty(n, np.int64), np.empty(np.diff(graph.offsets).max() + 1, np.int64)
     moved, bits, codes = np.empty(n, np.int64), np.empty((n, size), records.dtype), np.empty((n, size), np.int64)
@@ -236,7 +231,7 @@ def _copy(source, target):
 
 @inner
 def _sort(code, node, graph, order, first):
-    """Sort the records by the configuration of a node's parents: write `order` and each configuration's `first`."""
+    """Write the records sorted by a node's configuration to `order`, and the start of each configuration to `first`."""
     size, least = graph.offsets[node + 1] - graph.offsets[node], graph.offsets[node]
     first[: size + 1] = 0
     for r in range(len(code)):
@@ -252,16 +247,15 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """Return which value of a bit 1[u < θ] may flip as θ changes, and the probability; given the bit, u is uniform."""
+    """Return the value of a bit 1[u < θ] that may flip when θ changes, and the probability of a flip."""
+    # Given the bit, u is uniform.
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record in place, and the descendants that then flip because their u are fixed; return the cost.
-
-    The cost is the growth of the counts' distances from their noisy values. `added` is zero before and after.
-    """
+    """Flip a node of a record and the dependent descendants, and return the growth of distances from noisy counts."""
+    # `added` is zero before and after.
     cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):
         child = graph.after[k]
@@ -282,7 +276,7 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
 
 @inner
 def _flip(bits, j, node, noisy, count, added, graph):
-    """Flip a bit governed by θ_j, add the change of its children's configurations to `added`, and return the cost."""
+    """Flip a bit that θ_j governs, add the changes of the children's configurations to `added`, and return the cost."""
     one = np.int64(bits[node])
     cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
     count[j, 1 - one] -= 1

@@ -1,8 +1,8 @@
-"""Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler of p(θ | y), y a noisy sum of the records in an interval.
+"""Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler given a noisy sum of the records in an interval.
 
-A sweep needs moments of sums of records at θ. As moments are smooth in θ, trials that share an interval interpolate in
-a table over the prior's range. If θ is a rate, trials whose intervals are multiples of one another share a table too.
-The family computes the moments outside the table, and all moments if the interpolation error is `CLOSE` or more.
+A sweep needs moments of sums of records at θ. Trials that share an interval interpolate these moments in a table over
+the prior's range. If θ is a rate, trials with proportional intervals share a table too. The family computes moments
+outside the table, and all moments if the interpolation error reaches `CLOSE`.
 """
 
 import math
@@ -34,21 +34,17 @@ CLOSE = 1e-6
 def redacted_kernel(
     model: UnivariateFamily, release, n: int, scale, low, high, segments: str = "multinomial"
 ) -> Kernel:
-    """Return algorithm 2 for the sum of the records in [low, high] (the redacted sum), released with Laplace noise.
+    """Return algorithm 2 for the redacted sum, which is the sum of the records in [low, high], with Laplace noise.
 
-    Let m_c, V_c be the moments of the redacted sum, g = V_c/(V_c + σ²), m_c' = m_c + g(y − m_c), V_c' = gσ².
-    "independent" draws the full sum from N(m_l + m_c' + m_u, V_l + V_c' + V_u), as the paper does.
-    "multinomial" accounts for Cov(s_r, s_q) = −n q_r q_q μ̂_r μ̂_q between segments. The full sum has the moments n E x
-    and n Var x and the covariance C = V_c − m_c(nEx − m_c)/n with the redacted sum. So the full sum is drawn from
-    N(nEx + C(y − m_c)/(V_c + σ²), n Var x − C²/(V_c + σ²)). A sweep draws the redacted sum from N(m_c', V_c'), then σ²
-    as `noise_variance` does, then the full sum, then θ: the paper's cycle, begun where both sums use the same moments.
+    A sweep draws the redacted sum, then the noise variance, then the sum of all records, then θ. The settings of
+    `segments` differ in the law of the sum of all records. "independent" adds the moments of independent segments, as
+    in the paper. "multinomial" accounts for the covariance of the segments.
 
     Args:
-        model: the family and its prior.
-        release: y, shape (trials,).
+        release: noisy sums y, shape (trials,).
         n: public number of records.
-        scale: Δ/ε, scalar or (trials,), Δ from `redacted_sensitivity`.
-        low, high: the interval, scalars or (trials,).
+        scale: scale Δ/ε of the noise, scalar or (trials,), with Δ from `redacted_sensitivity`.
+        low, high: ends of the interval, scalars or (trials,).
         segments: "independent" or "multinomial".
 
     Raises:
@@ -62,7 +58,7 @@ def redacted_kernel(
     )
     smallest, largest = (n * end for end in model.statistic_support)
     table = Table.of(model, n, (low, high), segments)
-    # (Σt(x), n) of each trial; one trial's pair lies along the first axis, so that either entry is contiguous.
+    # The pair (Σt(x), n) of each trial. The pair lies along the first axis, so that each of both entries is contiguous.
     statistics = np.full((2, len(release)), float(n))
     moments, centre, sd = np.empty((4, len(release))), *np.empty((2, len(release)))
 
@@ -89,15 +85,15 @@ def redacted_kernel(
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
     """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
 
-    The first two rows are mean and variance of the redacted sum. The last two are mean and variance of the full sum
-    ("multinomial"), or the added means and added variances of the segments below and above the interval
-    ("independent"). The segments' means m and variances V give the full sum's mean Σ m and variance
-    n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n, so the lower segment need not be computed.
+    The first two rows are the mean and the variance of the redacted sum. For "multinomial", the last two rows are the
+    mean and the variance of the full sum. For "independent", the last two rows are the added means and the added
+    variances of the segments below and above the interval.
     """
     low, high = interval
     mean, variance = random_sum(n, model.segment_moments(theta, low, high))
     all_mean, all_variance = (n * value for value in model.record_moments(theta))
     if segments == "independent":
+        # The variances V and means m of the segments satisfy n Var x = Σ V − 2 Σ_{r<q} m_r m_q / n.
         above, _ = random_sum(n, model.segment_moments(theta, high, np.asarray(model.record_support[1:])))
         rest = all_mean - mean
         below = rest - above
@@ -108,14 +104,14 @@ def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta,
 
 
 class Table(NamedTuple):
-    """`sum_moments` of one interval on an even grid of a coordinate of θ, for cubic interpolation.
+    """The `sum_moments` of one interval on an even grid in the coordinate of θ, for cubic interpolation.
 
     Attributes:
-        coordinate: from θ to the grid's coordinate; see `coordinates`.
+        coordinate: function from θ to the coordinate; see `coordinates`.
         start, step: first place and step of the grid.
-        values: shape (nodes, 4).
-        multiple: each trial's interval divided by the tabulated one, or 1. Sums at rate θ are distributed as `multiple`
-            times sums at rate θ·multiple in the tabulated interval.
+        values: moments, shape (nodes, 4).
+        multiple: each trial's interval divided by the tabulated interval, or 1. Sums at rate θ are distributed as
+            `multiple` times sums at rate θ·multiple in the tabulated interval.
     """
 
     coordinate: Callable
@@ -126,7 +122,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, model: UnivariateFamily, n: int, interval, segments: str) -> "Table | None":
-        """Return the table over the prior's range; None if it cannot serve all trials or interpolates too badly."""
+        """Return the table over the prior's range, or None if no table serves all trials precisely."""
         low, high = interval
         multiple = 1.0
         if np.any(low != low[0]) or np.any(high != high[0]):
@@ -151,7 +147,7 @@ class Table(NamedTuple):
         return table if np.isfinite(values).all() and error.max() < CLOSE else None
 
     def write(self, theta, moments) -> bool:
-        """Write the moments at θ (trials,) to `moments` (4, trials); return False if the table does not cover all θ."""
+        """Write the moments at θ (trials,) to `moments` (4, trials), and return whether the table covers all θ."""
         place = self.coordinate(theta * self.multiple)
         place -= self.start
         place /= self.step
@@ -166,7 +162,7 @@ class Table(NamedTuple):
 
 @outer()
 def _interpolate(values, place, moments):
-    """Write to `moments` (4, trials) the cubic interpolation at each place, through the four nodes around it."""
+    """Write the cubic interpolation of `values` (nodes, 4) at each place (trials,) to `moments` (4, trials)."""
     for t in range(len(place)):
         k = int(place[t])
         f = place[t] - k
@@ -179,20 +175,24 @@ def _interpolate(values, place, moments):
 
 @outer()
 def _sums(moments, release, scale, joint, limits, drawn, rng):
-    """Draw redacted sums, noise variances and full sums; return how many full sums were rejected and how many are nan.
+    """Draw redacted sums, noise variances and full sums, and return the numbers of rejected and of missing full sums.
 
-    `joint` is n for multinomial segments, else 0. `drawn` has the arrays (trials,) to write to: redacted sum, variance
-    (read before it is written), full sum, and mean and standard deviation of the full sum.
+    `joint` is n for multinomial segments and 0 for independent segments. `drawn` has the arrays (trials,) to write to:
+    redacted sum, noise variance, full sum (nan if missing), and mean and standard deviation of the full sum.
     """
     redacted, variance, full, centre, sd = drawn
     rejected, left = 0, 0
     for t in range(len(release)):
         mean, spread, other_mean, other_spread = moments[0, t], moments[1, t], moments[2, t], moments[3, t]
+        # Given θ, the redacted sum has mean m and variance V. Given also y, it has mean m + g(y − m) and variance gσ²
+        # with g = V/(V + σ²).
         residual = release[t] - mean
         gain = spread / (spread + variance[t])
         redacted[t] = mean + gain * residual + math.sqrt(gain * variance[t]) * rng.standard_normal()
         noise = variance_of(release[t] - redacted[t], scale[t], rng)
         variance[t] = noise
+        # The covariance of two segments is −n q_r q_q μ̂_r μ̂_q. So the covariance of the redacted and the full sum is
+        # C = V − m(nEx − m)/n, and given y the full sum has the law N(nEx + C(y − m)/(V + σ²), n Var x − C²/(V + σ²)).
         if joint:
             covariance = spread - mean * (other_mean - mean) / joint
             slope = covariance / (spread + noise)

@@ -1,19 +1,15 @@
 """Noise-aware Gibbs sampler of linear regression given noisy second moments (Bernstein and Sheldon 2019).
 
-The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the features' covariance, v is N(0, Ω),
-Ω = (V, Vw; wᵀV, σ² + wᵀVw), and S has the Wishart law of Ω and n. A sweep draws
+The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the features' covariance, v is N(0, Ω) with
+Ω = (V, Vw; wᵀV, σ² + wᵀVw). A sweep draws
 
     (w, σ², V) | S         by conjugacy,
     S | Ω, z               from N(nΩ, n(Ω_ik Ω_jl + Ω_il Ω_jk)) × N(z, noise), the paper's normal approximation,
     variances | S, z       of Laplace noise, a scale mixture of normals.
 
-With `law="normal"` every positive definite proposal of S is accepted, as in the paper. The first two conditionals then
-have no common joint law, and for large n the chain's limit is close to the posterior. With `law="wishart"` a
-Metropolis step makes the conditional law of S the true one, so the limit is the exact posterior. Random-walk steps on S
-with the parameters integrated out follow (`jumps`). Without these steps, a sweep would move S by no more than the
-sampling error of S, which is slow if the noise is much larger.
-
-Every step acts on all trials at once. The cost of a step does not depend on n.
+With `law="normal"` every positive definite proposal of S is accepted, as in the paper. Then no joint law has these
+conditionals, but for large n the chain's limit is close to the posterior. With `law="wishart"` a Metropolis step
+corrects the normal approximation, so the limit is the exact posterior.
 """
 
 from typing import Literal, NamedTuple, get_args
@@ -32,14 +28,14 @@ class Noise(NamedTuple):
 
     Attributes:
         kind: "laplace" or "gaussian".
-        scale: scale, or standard deviation, in the data's units, shape (q,).
+        scale: scale of Laplace noise or standard deviation of Gaussian noise, in the data's units, shape (q,).
     """
 
     kind: str
     scale: np.ndarray
 
     def draw(self, trials: int, rng) -> np.ndarray:
-        """Noise variates (trials, q)."""
+        """Return noise variates (trials, q)."""
         draw = rng.laplace if self.kind == "laplace" else rng.normal
         return draw(0.0, self.scale, (trials, len(self.scale)))
 
@@ -53,9 +49,9 @@ class State(NamedTuple):
     """The current state of a batch of chains.
 
     Attributes:
-        theta: (w, σ²), shape (trials, d + 1).
+        theta: weights w and variance σ², shape (trials, d + 1).
         gram: latent second moments, shape (trials, d + 1, d + 1).
-        law: law of (w, σ²) given the previous sweep's second moments.
+        law: law of (w, σ²) given the second moments of the previous sweep.
         variance: variance of each noise variate, shape (q, trials).
     """
 
@@ -66,15 +62,13 @@ class State(NamedTuple):
 
 
 def kernel(model: NormalRegression, moments, n: int, noise: Noise, law: Law = "wishart", jumps: int = 1) -> Kernel:
-    """Return the chains for a batch of releases; the cost of a sweep is the number of rejected proposals of S.
+    """Return the chains for a batch of releases, with the number of rejected proposals of S as cost of a sweep.
 
     Args:
-        model: prior and bounds.
         moments: noisy second moments z in the data's units, upper triangles, shape (q, trials).
         n: public number of records, ≥ d + 1.
-        noise: law of the noise.
         law: law of S given the parameters, "wishart" or the paper's "normal".
-        jumps: random-walk steps of S per sweep; "normal" takes none.
+        jumps: number of random-walk steps of S per sweep, for "wishart".
 
     Raises:
         ValueError: n below d + 1, or an unknown law.
@@ -108,6 +102,7 @@ class _Chains:
         law = self.model.given(state.gram, self.n)
         theta = self.model.sample(law, rng)
         gram, refused = self._moments(theta, state, rng)
+        # Without these steps, a sweep would move S by no more than the sampling error of S.
         for _ in range(self.jumps):
             gram = self._jumps(gram, rng)
         variance = state.variance
@@ -119,7 +114,7 @@ class _Chains:
         return gram[:, *self.places].T
 
     def _moments(self, theta, state, rng):
-        """Propose second moments from their normal conditional law, accept or reject them, and count rejections."""
+        """Return the second moments after one Metropolis step, and the number of rejected proposals."""
         omega = self._covariance(theta, state.gram, rng)
         (i, j), n = self.places, self.n
         # (q, q, trials)
@@ -137,7 +132,7 @@ class _Chains:
         return np.where(accepted[:, None, None], proposed, state.gram), int((~accepted).sum())
 
     def _covariance(self, theta, gram, rng):
-        """Draw V given the second moments; return Ω (trials, d + 1, d + 1), the covariance of features and label."""
+        """Return draws of the joint covariance Ω (trials, d + 1, d + 1) of features and label."""
         d = self.model.dimension
         weights, variance = theta[:, :d], theta[:, d]
         scale = self.model.feature_scale * np.eye(d) + gram[:, :d, :d]
@@ -149,23 +144,22 @@ class _Chains:
         return np.concatenate([upper, lower[:, None]], axis=1)
 
     def _correction(self, gram, omega):
-        """Return ln Wishart(S; Ω, n) − ln N(S; nΩ, ·) up to a constant; N's exponent is −tr((Ω⁻¹S − nI)²)/(4n)."""
+        """Return ln Wishart(S; Ω, n) minus the log-density of the normal approximation, up to a constant."""
         n, p = self.n, gram.shape[-1]
         relative = np.linalg.solve(omega, gram)
         trace = np.trace(relative, axis1=-2, axis2=-1)
         square = np.einsum("tij,tji->t", relative, relative)
+        # The exponent of the normal law is −tr((Ω⁻¹S − nI)²)/(4n).
         wishart = (n - p - 1) / 2 * log_determinant(gram) - trace / 2
         return wishart + (square - 2 * n * trace + n * n * p) / (4 * n)
 
     def _jumps(self, gram, rng):
-        """Move S given the release alone by random steps that stretch all variables, then shear one by all others.
-
-        S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, because the
-        posterior may be as narrow as the noise or as wide as the prior.
-        """
+        """Return S after a random stretch of all variables and a random shear of one variable by all others."""
         trials, p = gram.shape[:2]
         bounds = np.append(np.full(p - 1, self.model.feature_bound), self.model.label_bound)
         here = self._target(gram)
+        # S → ASAᵀ has the Jacobian |A|^(p + 1), and A⁻¹ is as likely as A. Step sizes span a wide range, because the
+        # posterior may be as narrow as the noise or as wide as the prior.
         for kind in ("stretch", "shear"):
             moves = rng.standard_normal((trials, p)) * 10 ** rng.uniform(-2.5, 0.0, (trials, 1))
             change = np.zeros((trials, p, p))
@@ -181,12 +175,12 @@ class _Chains:
         return gram
 
     def _target(self, gram):
-        """Return ln p(S | z) up to a constant, with the parameters and the noise variances integrated out."""
+        """Return the log-density of the second moments S given the release, up to a constant."""
         return self.model.log_marginal(gram, self.n) + self.noise.log_density(self.moments - self._upper(gram))
 
 
 def symmetric(upper) -> np.ndarray:
-    """Return symmetric matrices (..., p, p), given their upper triangles (..., q) row by row."""
+    """Return the symmetric matrices (..., p, p) with the given upper triangles (..., q), row by row."""
     upper = np.asarray(upper, float)
     p = round((np.sqrt(8 * upper.shape[-1] + 1) - 1) / 2)
     i, j = np.triu_indices(p)

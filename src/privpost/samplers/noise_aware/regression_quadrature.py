@@ -1,8 +1,8 @@
 """Posterior of one weight given noisy second moments, by quadrature over the three latent moments.
 
-With the parameters integrated out, p(S | z) ∝ p(S) p(z | S) has three dimensions, as S is (Σx², Σxy, Σy²). The grid's
-coordinates are ln Σx², the least-squares slope and ln of its residual sum of squares. Given S, the weight has a
-Student t law.
+With the parameters integrated out, the moments S = (Σx², Σxy, Σy²) have the density p(S | z) ∝ p(S) p(z | S). The
+grid's coordinates are ln Σx², the least-squares slope, and the logarithm of the residual sum of squares. Given S, the
+weight has a Student t law.
 """
 
 import numpy as np
@@ -18,17 +18,14 @@ _TABLE = np.linspace(-40.0, 40.0, 2**17)
 
 
 def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, starts=2000, size: int = 48, seed: int = 0):
-    """Return the posterior distribution function of the weight given one release, at points (k,); shape (k,).
+    """Return the posterior distribution function of the weight at the points `at` (k,), given one release.
 
     Args:
         model: the regression, with one feature.
         moments: noisy (Σx², Σxy, Σy²), shape (3,), in the data's units.
-        n: public number of records.
-        noise: law of the noise.
-        at: the points.
         starts: number of draws from the prior, and of draws around the release, that locate the mass.
-        size: nodes per dimension.
-        seed: seed of these draws, which affect only the ends of the grid.
+        size: nodes per dimension of the first grids; the last grid has twice as many.
+        seed: seed of the draws that locate the mass.
     """
     low, high = _box(model, np.asarray(moments, float), n, noise, starts, np.random.default_rng(seed))
     for _ in range(3):
@@ -47,7 +44,7 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
 
 
 def _student(degrees: float, z) -> np.ndarray:
-    """Student's distribution function, interpolated inside the table."""
+    """Return the distribution function of Student's t law at z, interpolated from a table near 0."""
     values, beyond = np.interp(z, _TABLE, stdtr(degrees, _TABLE)), np.abs(z) > _TABLE[-1]
     values[beyond] = stdtr(degrees, z[beyond])
     return values
@@ -60,14 +57,15 @@ def _gram(nodes):
 
 
 def _log_density(model, moments, n, noise, nodes):
-    """Return ln p(S | z) plus the log-Jacobian of S in the coordinates: (Σx²)² times the residual sum of squares."""
+    """Return the log-density of S given the release in the coordinates of the grid, up to a constant."""
     gram = _gram(nodes)
+    # The Jacobian of S is (Σx²)² times the residual sum of squares.
     residual = np.asarray(moments)[:, None] - gram[:, [0, 0, 1], [0, 1, 1]].T
     return model.log_marginal(gram, n) + noise.log_density(residual) + 2 * nodes[0] + nodes[2]
 
 
 def _box(model, moments, n, noise, starts, rng):
-    """Return the ends of a box that holds the mass: the box contains draws of S from the prior and near the release."""
+    """Return the ends of a box that contains draws of S from the prior and draws of S near the release."""
     covariance = model.feature_scale / (2 * rng.standard_gamma(model.degrees / 2, starts))
     variance = model.rate / rng.standard_gamma(model.shape, starts)
     slopes = np.sqrt(variance / model.prior_precision) * rng.standard_normal(starts)

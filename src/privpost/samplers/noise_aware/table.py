@@ -1,16 +1,13 @@
 """Posterior of a Bayesian network given noisy counts, by a Markov chain on the table of all records.
 
-The latent state is the contingency table h of the n records over the 2^|I| cells; all probabilities θ are integrated
-out. With A the counts of one record in each cell, s = Ah, and f the density of the noise,
+The latent state is the contingency table h of the n records over the 2^|I| cells. Let s be the counts of the latent
+records, z the noisy counts and f the density of the noise. With the probabilities θ integrated out, the posterior is
 
     p(h | z) ∝ n!/Π_x h_x! · Π_ij B(α + s_ij1, β + s_ij0) · Π_k f(z_k − s_k).
 
-Overlapping families share latent counts because they share data, so nothing is approximated: the chain converges to the
-exact posterior. There are two kinds of Metropolis steps. A *move* carries t records from one cell to another. A *shift*
-draws one θ_ij from its conditional and changes θ_ij and the records that θ_ij governs: a bit is x = 1[u < θ] with
-u fixed, so records with u between the old and the new θ flip. Moves mix well if the release is informative, shifts if
-it is not. The table is for small networks. Given the counts, the probabilities are independent beta variables, so
-averages over tables need no draws of θ.
+The chain converges to this posterior. A *move* carries records from one cell to another. A *shift* changes one θ_ij and
+flips bits that θ_ij governs: a bit is 1 if its fixed uniform u is below θ_ij, so bits with u between the old and the
+new θ_ij flip. Moves mix well if the release is informative, and shifts mix well if the release is uninformative.
 """
 
 import itertools
@@ -35,19 +32,18 @@ def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 class State(NamedTuple):
-    """Number of records in each cell, `table` (2^|I|, chains), and the table's statistics, `counts` (2m, chains)."""
+    """The numbers of records in the cells, `table` (2^|I|, chains), and the resulting `counts` (2m, chains)."""
 
     table: np.ndarray
     counts: np.ndarray
 
 
 class Tables:
-    """Chains (`chain.Sampler`) on the contingency table, one per release; all chains take the same steps at once.
+    """Chains (`chain.Sampler`) on contingency tables, one chain for each release.
 
-    A step of the sampler tries every move and every shift once, in place, and reports no cost.
+    A step tries every move and every shift once, and reports no cost.
 
     Args:
-        model: the network.
         release: noisy counts, truncated to [0, n] or not (see `naive_bayes.exact`), shape (chains, 2m).
         n: public number of records.
         scale: scale of the Laplace noise, shape (chains,) or a scalar.
@@ -88,7 +84,7 @@ class Tables:
         return State(table, self._cell_counts.T @ table)
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Take every step once, in random order: moves between cells that differ in one node, and shifts."""
+        """Try all moves between cells that differ in one node, and all shifts, once in random order."""
         self._take(rng.permutation(len(self._steps.theta)), state, rng)
         return state, None
 

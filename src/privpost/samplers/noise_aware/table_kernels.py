@@ -1,6 +1,6 @@
-"""Compiled sweeps of the chain on a Bayesian network's table of records; imported only where chains are run.
+"""Compiled sweeps of the chains on a Bayesian network's table of records.
 
-All chains take the same step at once. A step draws one kind of random number for all chains, then the next kind.
+All chains take the same step at once.
 """
 
 from typing import NamedTuple
@@ -11,15 +11,16 @@ from privpost.samplers.compiled import bare, inner, outer
 
 
 class Steps(NamedTuple):
-    """All steps as arrays. Step k's part of a list is `first_…[k]` to `first_…[k + 1]` − 1.
+    """All moves and shifts as arrays.
+
+    The part of step k in a list begins at `first_…[k]` and ends before `first_…[k + 1]`.
 
     Attributes:
-        theta: the θ that a step shifts, −1 for a move; (steps,).
+        theta: index of the probability θ that each step shifts, −1 for a move; shape (steps,).
         source, sink: pairs of cells between which a step carries records.
         counts: the counts that a step changes.
-        weighed: place in the table of ln Γ at which the values for each of these counts begin; −1 for counts of the
-            θ that the step shifts, which is not integrated out.
-        by: what one record carried in each pair adds to each of these counts; pairs vary fastest.
+        weighed: start of the values for each changed count in the table of ln Γ; −1 for counts of the shifted θ.
+        by: change of each changed count by one record carried in each pair; pairs vary fastest.
         totals, totals_by: as `counts` and `by`, for the numbers of records with each configuration of the parents.
     """
 
@@ -39,9 +40,10 @@ class Steps(NamedTuple):
 
     @classmethod
     def of(cls, steps, cell_counts, n: int) -> "Steps":
-        """Return the steps as arrays, given each step's θ (−1 for a move) and the cells that records leave and enter.
+        """Return the arrays for a list of steps.
 
-        `cell_counts` (2^|I|, 2m) holds the counts of one record in each cell, and n is the number of records.
+        Each step is given as the index of θ (−1 for a move), the cells that records leave, and the cells that records
+        enter. `cell_counts` (2^|I|, 2m) holds the counts of one record in each cell, and n is the number of records.
         """
         rows = []
         for theta, source, sink in steps:
@@ -62,7 +64,7 @@ class Steps(NamedTuple):
 
 @bare
 def _added(by, place, n_pairs, moved, c):
-    """Return what the records moved in chain c add to one count or total."""
+    """Return the change of one count or total if chain c moves records."""
     total = np.int64(0)
     for pair in range(n_pairs):
         total += by[place + pair] * moved[pair, c]
@@ -71,7 +73,7 @@ def _added(by, place, n_pairs, moved, c):
 
 @bare
 def _gain(k, c, moved, counts, release, precision, steps, logs):
-    """Return the log-ratio of the noise's density and the integrated θ's factors if chain c moves `moved` records."""
+    """Return the log-ratio of the noise's density and of the integrated probabilities if chain c moves records."""
     log_gamma, log_gamma_total = logs[1], logs[2]
     n_pairs = steps.first_pair[k + 1] - steps.first_pair[k]
     noise, prior, place = 0.0, 0.0, steps.first_by[k]
@@ -107,7 +109,7 @@ def _take(k, c, moved, table, counts, steps):
 
 @inner
 def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
-    """Propose numbers of records for a move, 0 if a cell has too few, and compute the log-ratio of n!/Π_x h_x!."""
+    """Write the proposed numbers of moved records to `moved`, and the log-ratios of n!/Π_x h_x! to `gains`."""
     width, log_factorial = widths[rng.integers(0, len(widths))], logs[0]
     for c in range(len(gains)):
         step = rng.integers(-width, width)
@@ -122,7 +124,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Propose θ and the numbers of records that flip with θ; compute the log-ratio of θ's prior to θ's proposal."""
+    """Write the flips of records for a new θ to `moved`, and the log-ratios of prior to proposal to `gains`."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):
@@ -154,18 +156,16 @@ def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
 
 @outer(seconds=5)
 def sweep(order, table, counts, release, precision, steps, logs, prior, widths, rng):
-    """Take steps in the order given, in place.
+    """Try the steps of `order` in all chains, in place.
 
     Args:
         order: indices of the steps.
         table, counts: as in `noise_aware.table.State`.
-        release: shape (2m, chains).
+        release: noisy counts, shape (2m, chains).
         precision: 1 / scale of the noise, shape (chains,).
-        steps: all steps.
-        logs: ln j! for j = 0..n; ln Γ(α + j) followed by ln Γ(β + j); ln Γ(α + β + j).
+        logs: three arrays for j = 0..n: ln j!, then ln Γ(α + j) followed by ln Γ(β + j), then ln Γ(α + β + j).
         prior: (α, β).
-        widths: possible limits of the number of records in a move; each move draws one limit.
-        rng: source of randomness.
+        widths: limits of the number of records in a move. Each move draws one limit.
     """
     gains, moved = np.empty(table.shape[1]), np.empty((len(table), table.shape[1]), np.int64)
     for k in order:

@@ -1,23 +1,18 @@
-"""Dirichlet distribution truncated to probabilities of at least a lower bound: exact draws for any number of levels."""
+"""Exact draws from a Dirichlet distribution truncated to probabilities of at least a lower bound."""
 
 import numpy as np
 
 
 def sample(alpha, low, rng: np.random.Generator) -> np.ndarray:
-    """Draw x ~ Dirichlet(α) given x_i ≥ low for all i, exactly and once per leading index.
+    """Draw x ~ Dirichlet(α), shape (..., K), given x_i ≥ low for all i.
 
-    All entries but the one with the largest α are proposed from Gamma(α_i, rate c) truncated at `low`, with c such
-    that the means sum to about 1. The remaining entry x_K is 1 less their sum, and the proposal is accepted with
-    probability f(x_K) / max f, f(x) = x^(α_K−1) e^(−cx). A proposal ends as soon as too little is left for x_K. Any c
-    gives exact draws; c affects only the share of accepted proposals. If all α are 1, the law is uniform and is drawn
-    without rejection.
+    Let α_K be the largest α. The other entries are proposed from Gamma(α_i, rate c) above `low`, and x_K is 1 minus
+    their sum. The proposal is accepted with probability f(x_K) / max f, where f(x) = x^(α_K−1) e^(−cx). Draws are exact
+    for every rate c.
 
     Args:
-        alpha: α ≥ 1, shape (..., K), K ≥ 2.
+        alpha: concentrations α ≥ 1, shape (..., K), K ≥ 2.
         low: lower bound of every entry, 0 ≤ low < 1/K, broadcast against the leading axes.
-
-    Returns:
-        Draws of shape (..., K), summing to 1 up to rounding.
 
     Raises:
         ValueError: an α below 1, fewer than two levels, or a bound outside its range.

@@ -1,4 +1,4 @@
-"""Compiled loops of `truncated_dirichlet.exact`, which imports this module only to draw."""
+"""Compiled loops of `truncated_dirichlet.exact`."""
 
 import math
 
@@ -11,7 +11,8 @@ _FEW_STEPS = 0.26
 
 @inner
 def _rate(alpha, low):
-    """Return the rate c at which the truncated gammas' means (α + h)/c sum to about 1; h as in `beyond`, t = c·low."""
+    """Return a rate c at which the means of the truncated gamma proposals sum to about 1."""
+    # A truncated gamma law has the mean (α + h)/c, with h as in `beyond` at t = c·low.
     total = alpha.sum()
     rate = total / (1 - 0.5 * len(alpha) * low)
     if len(alpha) * low > _FEW_STEPS:
@@ -35,7 +36,7 @@ def _rate(alpha, low):
 
 @inner
 def _balanced(alpha, low, total, rate):
-    """Return the rate of `_rate` to nine digits, by Newton's method from `rate` in a bracket that begins at Σα."""
+    """Return the rate of `_rate` to nine digits, by Newton's method within a bracket."""
     least, most = total, math.inf
     for _ in range(100):
         # If the means sum to more than 1, the rate must rise. dh/dt = h (h + α − t)/t.
@@ -59,7 +60,7 @@ def _balanced(alpha, low, total, rate):
 
 @bare
 def _gamma_beyond(shape, t, rng):
-    """Draw from Gamma(α, 1) given a value of at least t ≥ 0, by rejection; also return the number of variates used."""
+    """Return a Gamma(shape, 1) variate of at least t ≥ 0, and the number of random variates used."""
     if shape == 1:
         return t + rng.standard_exponential(), 1
     variates = 0
@@ -69,7 +70,7 @@ def _gamma_beyond(shape, t, rng):
         if draw >= t:
             return draw, variates
     while True:
-        # The proposal is exponential, with a log-density tangent to the gamma's at t.
+        # The proposal is exponential. Its log-density is tangent to the log-density of the gamma law at t.
         variates += 2
         excess = rng.standard_exponential() / (t - shape + 1)
         if -rng.standard_exponential() <= (shape - 1) * (math.log1p(excess) - excess):
@@ -78,11 +79,7 @@ def _gamma_beyond(shape, t, rng):
 
 @outer(seconds=3)
 def draw_rows(alpha, low, rng, draws):
-    """Write exact draws of Dirichlet(α) given x_i ≥ low to `draws` (rows, K), for α (rows, K) and low (rows,).
-
-    Returns:
-        The number of random variates used.
-    """
+    """Write one draw of `exact.sample` per row to `draws` (rows, K), and return the number of random variates used."""
     n_rows, n_levels = alpha.shape
     variates = 0
     for row in range(n_rows):

@@ -14,10 +14,9 @@ KINDS = (
 def tightness(audit):
     """Share of its claimed ε that each mechanism spends on its worst neighbours (ours).
 
-    One row per method. A point is the largest share over all audited settings, of the package's examples and of the
-    studies; its line reaches down to the smallest share. Each ε is in the mechanism's own notion of privacy. No point
-    may lie right of 1. Lower bounds depend on the number of draws: a small one is no sign of an error. The table has
-    the models, the claims and the findings. Bounds hold with the confidence in the table.
+    A point is the largest share over all audited settings of a method, and its line reaches down to the smallest share.
+    Each ε is in the mechanism's own notion of privacy. No point may lie right of 1. Lower bounds depend on the number
+    of draws, so a small one is no sign of an error. Bounds hold with the confidence in the table.
     """
     table = audit[audit.claimed_epsilon.gt(0) & (audit.exact.notna() | audit.lower_bound.notna())]
     methods = facets.ordered(table.method, "method")

@@ -1,4 +1,4 @@
-"""Privacy audit: each mechanism's claimed ε against target, exact divergence and lower bound; tests of its draws."""
+"""Privacy audit of mechanisms: the claimed ε against target, exact divergence and lower bound, and tests of draws."""
 
 import math
 from fractions import Fraction
@@ -73,12 +73,12 @@ VERDICTS = ("within claim", "violated", "over target", "other law", "not examine
 
 
 class Finding(NamedTuple):
-    """The result of auditing one mechanism.
+    """The result of auditing one mechanism. A value that is not known is nan.
 
     Attributes:
-        exact: exact divergence between the releases about the two data sets, or nan if the law is not known.
-        drawn: Kolmogorov-Smirnov p-value of the draws, or nan if the law is not known.
-        rounded: p-value of draws that are rounded exactly, or nan if the mechanism cannot round its draws.
+        exact: exact divergence between the releases about the two data sets.
+        drawn: Kolmogorov-Smirnov p-value of the draws.
+        rounded: Kolmogorov-Smirnov p-value of draws that are rounded exactly.
         counts: for each data set, the number of releases about it that fell into the event.
         pair: the two data sets.
     """
@@ -109,16 +109,15 @@ def examine(
 ) -> Finding:
     """Audit one mechanism on its worst pair of neighbours.
 
-    The worst pair has the largest exact divergence. If the law is not known, the worst pair has the largest lower
-    bound from `pilot` releases, among neighbours whose common records are all equal. If each release has many numbers,
-    fewer releases are drawn. Nothing is drawn if fewer than `FEWEST` releases would be left.
+    The worst pair has the largest exact divergence or, if the law is not known, the largest lower bound from `pilot`
+    releases. Fewer releases than `size` are drawn if each has many numbers.
 
     Args:
         size: releases per neighbour to choose the event. As many more are drawn to count how often it occurs.
         pilot: releases per neighbour to choose the pair.
-        level: error probability of the bounds by which events are compared. The reported bound has another level.
+        level: error probability of the bounds by which events are compared.
         gate: the `Gate` that draws the releases. By default it uses a new ledger.
-        rounded: draws per neighbour that are rounded exactly. Each takes some milliseconds.
+        rounded: draws per neighbour that are rounded exactly.
     """
     gate = gate or Gate(Ledger(), "audit", mechanism, mechanism.cost())
     order = mechanism.cost().order
@@ -150,11 +149,9 @@ class Gate:
         self.ledger, self.account, self.mechanism, self.drawn = ledger, account, mechanism, 0
 
     def releases(self, data, size: int, rng) -> np.ndarray:
-        """Return independent releases (size, ...) about the records `data`, drawn in parts to save memory.
-
-        Half of the parts ask for one release per row of statistics, as studies do. The others ask for many at once.
-        """
+        """Return independent releases (size, ...) about the records `data`."""
         statistics = np.asarray(self.mechanism.model.sufficient_statistics(data), float)
+        # Parts save memory. Every second part asks for one release per row of statistics, as studies do.
         parts = []
         for start in range(0, size, CHUNK):
             number = min(CHUNK, size - start)
@@ -170,14 +167,14 @@ class Gate:
 
 
 def _drawn(mechanism, pair, samples, rng) -> float:
-    """Return twice the smaller of two p-values (at most 1). Each tests the draws about one data set against the law."""
+    """Return the joint p-value of the draws about both data sets under their laws, or nan if it is not known."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)
 
 
 def _rounded(mechanism, pair, size, rng) -> float:
-    """Return the p-value of `_drawn` for exactly rounded draws, each moved at random within its rounding interval."""
+    """Return the p-value of draws that are rounded exactly and then moved at random within the rounding interval."""
     if not size or not hasattr(mechanism, "rounded"):
         return math.nan
     samples = []
@@ -210,11 +207,11 @@ def _worst_by_pilot(mechanism, order, pilot, rng, level, gate):
 
 
 def verdict(claimed: float, bound: float, exact: float, drawn: float, share: float, level: float) -> str:
-    """Return one of `VERDICTS` for a mechanism. It is "not examined" if `bound` and `exact` are both nan (not known).
+    """Return the audit's conclusion on a mechanism, which is one of `VERDICTS`.
 
     Args:
         claimed: the ε that the mechanism claims.
-        bound, exact: statistical lower bound and exact divergence.
+        bound, exact: statistical lower bound and exact divergence, each nan if not known.
         drawn: p-value of the draws under the law that the settings imply.
         share: the mechanism's cost divided by its target.
         level: the law is rejected if `drawn` is below this level.

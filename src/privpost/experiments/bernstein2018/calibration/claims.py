@@ -1,4 +1,4 @@
-"""Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b)."""
+"""Claims on calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b)."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def gibbs(calibration):
 
 
 def by_the_chain(table):
-    """Yield per model at how many (n, ε) Gibbs is rejected, and at which of them the law without a chain is not."""
+    """Yield evidence, for each model, on the points (n, ε) where tests reject Gibbs."""
     failed = {}
     for method in ("gibbs", "exact"):
         rows = width_claims.sound(table, method, POINTS)

@@ -1,23 +1,12 @@
 """Calibration of noise-aware and other posteriors (Bernstein and Sheldon 2018, figures 1a and 1b).
 
 Every trial draws θ from the prior, data from the model and a release from the mechanism. U is the quantile of the true
-θ in the posterior. If the posterior's distribution function is known, U is its value at θ. For a Gibbs sampler, U is
-the share of draws up to θ. For OPS, U is the randomised rank of θ among few draws. The method `exact` runs no chain. It
-is the exact posterior for counts, and the posterior of the sampler's normal model, by quadrature, for redacted sums.
+θ in the posterior. For a Gibbs sampler, U is the share of draws up to θ. For OPS, U is the randomised rank of θ among
+the draws. The method `exact` runs no chain. For redacted sums `exact` uses the sampler's normal model of the sum.
 
-Randomised ranks among independent draws are exactly uniform under calibration. Successive Gibbs draws are dependent.
-The dependence moves mass of U to both ends and adds up to about 1 / (2 · effective sample size of one chain) to the KS
-statistic. So the test is about the sampler as it is run, not about the sampler's stationary law alone.
-
-The sum of z² (`evaluation.spread`) tests the posterior's width, over all parameters that the model and the release
-treat alike. If a release carries no information, any sampler of the prior is calibrated, and `sd_of_prior` is near 1.
-In that case the test is about the draws of θ, which may be wide or narrow by chance. `prior_p` tests these draws alone.
-
-OPS tempers the prior and the likelihood (column `tempered`: `joint`), as Foulds et al. (2016) do, or the likelihood.
-
-Beyond figure 1, the study adds families that the paper does not try (ours), one file each in `models`, and variants of
-redacted sums (ours). The variants differ in the source of the bounds and in the covariance between segments. The paper
-takes the bounds from the true θ, and no covariance, although the segments' counts are multinomial.
+Under calibration U is uniform. Dependence between Gibbs draws adds up to about 1 / (2 · effective sample size of one
+chain) to the KS statistic. The sum of z² (`evaluation.spread`) tests the posterior's width. `prior_p` tests whether the
+draws of θ are wide or narrow by chance. The variants of redacted sums differ in bounds and covariance of segments.
 """
 
 import itertools
@@ -66,13 +55,12 @@ TABLES = {
         "segments": "covariance between the segments of a redacted sum: `multinomial`, or `independent` (zero)",
     },
 }
-# Variants whose rows show the posterior without MCMC. That posterior does not depend on segments, so there is one
-# variant per source of bounds.
+# Variants that have rows of the method `exact`, which does not depend on segments: one per source of bounds.
 EXACT = ("paper", "corrected")
 
 
 class Line(NamedTuple):
-    """A method, and what OPS tempers: `joint` (prior and likelihood) or `likelihood`. It is None for other methods."""
+    """A method of inference. For OPS, `tempered` is `joint` (prior and likelihood) or `likelihood`."""
 
     method: str
     tempered: str | None = None
@@ -86,7 +74,7 @@ class Chains(NamedTuple):
     """Summaries of one chain per trial.
 
     Attributes:
-        quantiles: share of the draws up to θ (parameters, trials).
+        quantiles: share of the draws up to the true θ (parameters, trials).
         rejected: share of rejected proposals.
         variance: variance of the draws (parameters, trials).
     """
@@ -99,7 +87,7 @@ class Chains(NamedTuple):
 def gibbs_quantiles(
     run_experiment: Experiment, data: Data, release: Release, n: int, burn_in: int, draws: int, rng
 ) -> Chains:
-    """Run one chain per trial and return summaries of the draws, such as the quantile of the true θ among them."""
+    """Run one Gibbs chain per trial, and return summaries of the draws."""
     below, first, second = np.zeros((3, *data.theta.shape))
 
     def consume(theta):
@@ -116,9 +104,8 @@ def gibbs_quantiles(
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
     """Return the OPS mechanism for one of `config.ops_draws` draws, which share ε equally.
 
-    If the likelihood alone is tempered, a draw is from the truncated law Beta(α + s/T, β + (n − s)/T). The joint
-    mechanism with the prior Beta(1 + T(α − 1), 1 + T(β − 1)) has the same law. The two mechanisms cost the same, as T
-    depends on ε and a0 alone.
+    At temperature T, tempering the likelihood alone is the same as tempering prior and likelihood with the prior
+    Beta(1 + T(α − 1), 1 + T(β − 1)). Raises SettingError if a parameter of this prior is not positive.
     """
     mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
     if tempered == "joint":
@@ -133,10 +120,7 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
 
 
 def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
-    """Return the randomised rank of θ among the OPS draws, shape (1, trials).
-
-    `place` is (tempered, n, ε). `rngs` holds two generators: the first for the draws, the second for the ranks.
-    """
+    """Return the randomised rank of θ among the OPS draws, shape (1, trials)."""
     tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
     statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
@@ -150,12 +134,12 @@ def _ops_account(tempered: str, n: int, epsilon: float) -> str:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `quantiles` (line, parameter, n, epsilon, trials), `rejected` (line, n, epsilon), `sd_of_prior`
-    (parameter, n, epsilon) and `prior` (parameter, n, trials), the quantiles of the true parameters in their prior.
+    """Return the true parameters' quantiles in all posteriors and in the prior, and facts about the methods.
 
-    A line is a method, see `Line`. Lines that do not apply to a model are nan. `rejected` is the share of invalid
-    proposals for Gibbs, and of projected releases for the naive method. `sd_of_prior` is the root mean square over
-    trials of the standard deviation of Gibbs draws, divided by the standard deviation of the true parameters.
+    `quantiles` (line, parameter, n, epsilon, trials) are nan for lines (see `Line`) that do not apply to the model.
+    `prior` (parameter, n, trials) has the quantiles in the prior. `rejected` (line, n, epsilon) is the share of
+    rejected proposals for Gibbs, and of projected releases for the naive method. `sd_of_prior` (parameter, n, epsilon)
+    is the root mean square standard deviation of Gibbs draws over that of the true parameters.
     """
     trial = experiment(config.model, config.prior, config.variant)
     parts = list(streams.blocks())
@@ -193,7 +177,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _account(config, trial: Experiment, ledger) -> None:
-    """Open the accounts at each (n, ε). Gibbs, naive and exact share one release. Each OPS variant has an account."""
+    """Open the ledger accounts at each (n, ε)."""
     for n, epsilon in itertools.product(config.n, config.epsilon):
         point = f"n={n}/epsilon={epsilon:g}"
         trial.open(ledger, f"gibbs/{point}", n, epsilon)
@@ -207,14 +191,14 @@ def _account(config, trial: Experiment, ledger) -> None:
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
-    """Return whether a finite ε covers a method's posterior. Redaction bounds that depend on θ are not considered."""
+    """Return whether a finite ε covers a method's posterior, apart from redaction bounds that depend on θ."""
     if method == "non_private":
         return False
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))
 
 
 def statistics_rows(cells):
-    """Yield the tests of every (cell, method, tempered, parameter, n, ε) that has quantiles."""
+    """Yield a row of calibration tests for every method, parameter, n and ε that was run."""
     for arrays, trial, at, point in _quantiles(cells):
         alike = [j for j, group in enumerate(trial.alike) if group == trial.alike[at[1]]]
         together = arrays["quantiles"][at[0], alike, at[2], at[3]]
@@ -234,7 +218,7 @@ def statistics_rows(cells):
 
 
 def _quantiles(cells):
-    """Yield the arrays, experiment, array index and settings of every (line, parameter, n, ε) that has quantiles."""
+    """Yield arrays, experiment, array index and settings of every line, parameter, n and ε that was run."""
     for cell in cells:
         trial = experiment(cell.config.model, cell.config.prior, cell.config.variant)
         others = {"line": LINES, "parameter": trial.parameters}
@@ -244,8 +228,7 @@ def _quantiles(cells):
 
 
 def tabulate(cells):
-    """Return four tables: tests of figure 1 (`calibration`), distribution functions of U at one n and ε of figure 1
-    (`ecdf`), tests of further families (`families`), and tests by bounds and segments (`truncation`)."""
+    """Return four tables: tests for figure 1, distribution functions of U, tests of families, and tests of segments."""
     parts = {part: [cell for cell in cells if cell.config.part == part] for part in PARTS}
     return {
         "calibration": statistics_rows(parts["figure_1"]),
@@ -256,7 +239,7 @@ def tabulate(cells):
 
 
 def _family_rows(cells):
-    """Yield the tests. Rows of Gibbs also have the mean distance of the Gibbs quantiles from the exact quantiles."""
+    """Yield a row of calibration tests for every method, parameter, n and ε of the further families."""
     gibbs, exact = (LINES.index(Line(method)) for method in ("gibbs", "exact"))
     for cell in cells:
         distances = np.abs(cell.arrays["quantiles"][gibbs] - cell.arrays["quantiles"][exact]).mean(axis=-1)
@@ -270,7 +253,7 @@ def _family_rows(cells):
 
 
 def _segment_rows(cells, others):
-    """Yield the tests of redacted sums by bounds and segments. `others`, the cells of figure 1, supply two variants."""
+    """Yield the tests of redacted sums by bounds and segments. `others` are the cells of figure 1."""
     sizes = {(cell.config.model, n) for cell in cells for n in cell.config.n}
     shown = set()
     for row in itertools.chain(statistics_rows(others), statistics_rows(cells)):

@@ -1,4 +1,4 @@
-"""Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
+"""Claims on convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of effective draws per sweep of the noise-aware Gibbs sampler."""
 
 from privpost.drawing import facets, style
 from privpost.drawing.figures import figure
@@ -11,9 +11,9 @@ SAMPLERS = {"gibbs": "Gibbs (the paper's)", "collapsed": "Gibbs, sum integrated 
 def convergence(convergence):
     """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
-    Median over releases of effective draws per sweep, for the Gibbs sampler and, for redacted sums, for a sampler that
-    integrates the sum out of the update of θ. Bounds are public unless a panel says that they come from θ.
-    The table has the share of releases whose four chains have R-hat above 1.1.
+    Shown is the median over releases of effective draws per sweep. Redacted sums have a second sampler, which
+    integrates the sum out of the update of θ. Bounds are public unless a panel says that they come from θ. The table
+    has the share of releases whose four chains have R-hat above 1.1.
     """
     names = convergence.model.map(lambda model: models.MODELS.get(model, str(model).capitalize()))
     bounds = (convergence.variant == "paper").map({True: "\nbounds from θ", False: ""})

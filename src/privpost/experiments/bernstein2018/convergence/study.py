@@ -1,8 +1,8 @@
 """Convergence of the noise-aware Gibbs sampler (Bernstein and Sheldon 2018, supplement).
 
 Several chains per release start from draws of the prior. The chains' draws after burn-in give rank-normalised split
-R-hat and effective sample sizes. Redacted sums have a second sampler of the same posterior. It integrates the sum out
-of the update of θ. The posterior of redacted sums is also computed by quadrature, which shows chains that are stuck.
+R-hat and effective sample sizes. Redacted sums have a second sampler, which integrates the sum out of the update of θ.
+The posterior mean is also computed without MCMC, which shows chains that are stuck.
 """
 
 import itertools
@@ -52,8 +52,8 @@ def simulate(config, streams, ledger) -> dict:
     """Return `diagnostics` (sampler, diagnostic, n, epsilon, trials) of the first parameter, and one `trace`.
 
     The last diagnostic is the largest distance between a chain's mean and the exact posterior mean, in posterior
-    standard deviations. `trace` (chains, burn_in + draws) is from the first trial at trace_n and trace_epsilon. Counts
-    have no collapsed sampler, so the diagnostics of the collapsed sampler are nan for counts.
+    standard deviations. Diagnostics of the collapsed sampler are nan for counts. `trace` (chains, burn_in + draws) is
+    from the first trial at trace_n and trace_epsilon.
     """
     trial = experiment(config.model, config.prior, config.variant)
     shape = (len(SAMPLERS), len(DIAGNOSTICS), len(config.n), len(config.epsilon), config.trials)
@@ -92,7 +92,7 @@ def _first_parameter(kernel, sweeps: int, rng):
 
 
 def tabulate(cells):
-    """Return the diagnostics of each sampler, summarised over trials, and the thinned traces."""
+    """Return two tables: the diagnostics of each sampler, summarised over trials, and the thinned traces."""
     return {"convergence": _diagnostics(cells), "traces": _traces(cells)}
 
 

@@ -1,4 +1,4 @@
-"""Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c)."""
+"""Claims on the distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c)."""
 
 import numpy as np
 

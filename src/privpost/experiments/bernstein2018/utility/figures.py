@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of the distance of private posteriors from the non-private one."""
 
 import numpy as np
 
@@ -11,10 +11,10 @@ from privpost.experiments.bernstein2018 import models
 def distances(utility):
     """Distance of private posteriors from the non-private one (Bernstein and Sheldon 2018, figure 1c).
 
-    MMD against n, one column per model: the root of the mean over trials of the unbiased MMD², or 0 if that mean is
-    negative. Bars are 95 % intervals, transformed by the root. Hollow points: the naive method of redacted sums reads
-    the noisy sum of all records, which is not private. The noise-aware posterior computed without MCMC, which agrees
-    with Gibbs's, is in the table only.
+    Shown is the MMD against n, one column per model. The MMD is the root of the mean over trials of the unbiased MMD²,
+    or 0 if this mean is negative. Bars are 95 % intervals, transformed by the root. Hollow points are not private: the
+    naive method of redacted sums reads the noisy sum of all records. The noise-aware posterior computed without MCMC
+    agrees with Gibbs's; it is in the table only.
     """
     table = utility[utility.method != "exact"]
     squared = facets.ends(table, "mmd2_mean", "mmd2_sem")

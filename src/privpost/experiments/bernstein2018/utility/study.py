@@ -1,8 +1,7 @@
 """Distance of private posteriors from the true posterior (Bernstein and Sheldon 2018, figure 1c).
 
-The distance between a method's posterior and the non-private posterior is MMD² with the kernel exp(−(p − q)²/2),
-averaged over trials. The parameter is the probability (of the first category) or the rate. MMD² is exact for laws in
-closed form, and is estimated without bias from Gibbs draws. `exact` is the noise-aware posterior without MCMC.
+The distance is MMD² with the kernel exp(−(p − q)²/2) on the probability (of the first category) or the rate. MMD² is
+exact for laws in closed form, and is estimated without bias from Gibbs draws. The method `exact` runs no chain.
 """
 
 import numpy as np
@@ -36,10 +35,7 @@ METHODS = ("gibbs", "exact", "naive")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `mmd2` (method, n, trials) and the share `rejected` (method, n).
-
-    Estimates of `mmd2` are unbiased, so some are negative. `rejected` is nan for `exact`, which makes no proposals.
-    """
+    """Return unbiased `mmd2` (method, n, trials), and shares `rejected` (method, n) of proposals or naive releases."""
     trial = experiment(config.model, config.prior, config.variant)
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
     rejected = np.full((len(METHODS), len(config.n)), np.nan)
@@ -64,7 +60,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _estimates(config, trial, data, release, n: int, rng):
-    """Return MMD² (methods, trials), and two shares: of rejected Gibbs proposals, and of projected naive releases."""
+    """Return MMD² (methods, trials), and the shares of rejected Gibbs proposals and of projected naive releases."""
     statistics, projected = trial.naive(data, release, n)
     true, space, sums = trial.features(data.statistics), trial.space, []
 

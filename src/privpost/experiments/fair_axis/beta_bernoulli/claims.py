@@ -16,13 +16,11 @@ PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} 
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
-    """Return, for each setting and method, the methods that this method equals or beats by over `z` standard errors.
-
-    A difference of exactly 0 means that both methods have the same law, since the budget allows the true posterior.
-    """
+    """Return, by setting and method, the methods that this method equals or beats by more than `z` standard errors."""
     by_setting: dict[tuple, dict[str, set[str]]] = {}
     for key, part in pairs.groupby(by):
         by_setting[key] = ahead = {method: set() for method in sorted({*part["first"], *part["second"]})}
+        # If a difference is exactly 0, the budget allows the true posterior, and both methods have this law.
         for first, second, lag in zip(part["first"], part["second"], in_standard_errors(part), strict=True):
             if lag < -z or lag == 0:
                 ahead[first].add(second)

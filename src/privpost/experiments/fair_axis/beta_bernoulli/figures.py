@@ -14,10 +14,9 @@ SMALLEST = 1e-7
 def winners(beta_bernoulli):
     """The best mechanism for bits at the same (ε, δ), by exact privacy curves (ours).
 
-    One tile per number of records n and ε, one column per δ. A tile's colour and marker show the method with the least
-    error E |draw − θ| of one draw of θ (above), or the least divergence of the draw's law from the non-private
+    A tile is one number of records n and one ε, and a column is one δ. Colour and marker show the method with the least
+    error E |draw − θ| of one draw of θ (above), or with the least divergence of the draw's law from the non-private
     posterior (below). A tile is light if another method is within a 95 % interval of the difference, or within 10⁻⁷.
-    The table also has distances from calibration, which rarely separate the methods.
     """
     from matplotlib.colors import ListedColormap, to_rgba
 

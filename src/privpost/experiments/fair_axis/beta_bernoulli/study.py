@@ -46,7 +46,7 @@ ACCOUNTINGS = {"converted": "stated", "exact": "exact"}
 
 
 class Scores(NamedTuple):
-    """Per repeat |draw − θ|, |posterior mean − θ|, KL from the true posterior, and quantile of θ (nan if undefined)."""
+    """Errors |draw − θ| and |posterior mean − θ|, KL from the true posterior, and quantile of θ, for each repeat."""
 
     sample: np.ndarray
     mean: np.ndarray
@@ -77,11 +77,11 @@ class Row(NamedTuple):
 
 
 class Divergence:
-    """KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0], by quadrature.
+    """Computes KL from the true posterior to the law of one released draw, both restricted to [a0, 1−a0].
 
-    The law of a draw from noisy counts is a mixture of the posteriors K_c over the projected count c. Let F be the
-    noise's distribution function and s the true count. Integration by parts gives the law
-    K_s + ∫_s^n K'_c (1 − F(c−s)) dc − ∫_0^s K'_c F(c−s) dc. All factors are smooth between whole numbers.
+    The law of a draw from noisy counts is a mixture of the posteriors K_c over the projected count c. If the noise has
+    distribution function F and the true count is s, integration by parts gives the mixture as K_s + ∫_s^n K'_c
+    (1 − F(c−s)) dc − ∫_0^s K'_c F(c−s) dc.
     """
 
     def __init__(self, model: BetaBernoulli, n: int, a0: float):
@@ -99,7 +99,7 @@ class Divergence:
         return (a - 1) * np.log(self.nodes) + (b - 1) * np.log1p(-self.nodes) - betaln(a, b)
 
     def __call__(self, mechanism: Mechanism, successes) -> np.ndarray:
-        """Return the KL at each number of successes (k,), nan if the draw's law is not known."""
+        """Return the KL at each number of successes (k,), or nan if the law of the draw is not known."""
         statistics = np.stack([successes, self.n - successes], axis=-1)
         true = self._law(self.model.posterior(statistics))
         if mechanism.releases == "statistics":
@@ -116,19 +116,14 @@ class Divergence:
         return np.where(weight > 0, weight * (logs[0] - np.maximum(logs[1], -1e4)), 0.0).sum(axis=1)
 
     def _beyond(self, mechanism, successes) -> np.ndarray | None:
-        """Return P(noisy count > c) at nodes c above the true count and −P(noisy count ≤ c) at other nodes (k, nodes).
-        Return None if the distribution function of the noise is not known."""
+        """Return P(noisy count > c) at nodes c above the true count, and −P(noisy count ≤ c) at other nodes."""
         away = self.counts - np.asarray(successes, float)[:, None]
         below = mechanism.noise_cdf(away)
         return None if below is None else np.where(away > 0, 1.0, 0.0) - below
 
 
 def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, successes, n, divergence, rng) -> Scores:
-    """Return the scores of a mechanism's releases on all trials, or of the true posterior if `mechanism` is None.
-
-    The quantile of θ is taken in the analyst's posterior. For noisy statistics, this is the conjugate posterior given
-    the release. For a released draw, it is the law of the draw.
-    """
+    """Return the scores of a mechanism's releases on all trials, or of the true posterior if `mechanism` is None."""
     statistics = np.stack([successes, n - successes], axis=-1)
     mean = quantile = np.full(len(theta), np.nan)
     if mechanism is None or mechanism.releases == "statistics":
@@ -136,6 +131,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
         draw, mean = model.sample(law, rng), np.abs(model.mean(law) - theta)
     else:
         draw, law = release, mechanism.release_law(statistics)
+    # The analyst's posterior: the conjugate posterior given noisy statistics, or the law of a released draw.
     if law is not None:
         low, high = (betainc(law[:, 0], law[:, 1], end) for end in getattr(mechanism, "ends", model.support))
         quantile = np.clip((betainc(law[:, 0], law[:, 1], theta) - low) / (high - low), 0.0, 1.0)
@@ -145,7 +141,7 @@ def score(mechanism: Mechanism | None, release, model: BetaBernoulli, theta, suc
 
 
 def calibrated(config, model: BetaBernoulli, failed: Failed) -> list[Row]:
-    """Return rows: the true posterior, then each method at each (ε, δ) by both accountings, with one noisy count."""
+    """Return rows: the true posterior, and then each method at each (ε, δ) by both accountings."""
     rows = [Row("non_private")]
     for epsilon, delta in itertools.product(config.epsilon, config.delta):
         mechanisms = calibration.converted(model, config.n, epsilon, delta, a0=config.a0, coordinates="free")

@@ -3,11 +3,11 @@
 from privpost.evaluation.rows import select
 from privpost.lab.claims import check, claim, number, word
 
-# At the largest number of draws, the sum of all budgets is at least this many times the exact cost.
+# At the largest number of draws, the sum of all budgets is more than this many times the exact cost.
 SAVED = 4
 # Largest relative excess of a weighted posterior's Rényi cost over the exact cost.
 RENYI = 0.1
-# Smallest relative excess of OPS's Rényi cost over the exact cost.
+# OPS's Rényi cost is more than this many times the exact cost.
 OPS = 2.0
 # Relative rounding error of a cost: the grid of the exact composition rounds upwards by less than a thousandth.
 ROUNDING = 1e-3

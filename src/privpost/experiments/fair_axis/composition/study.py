@@ -1,4 +1,4 @@
-"""The joint privacy cost of k posterior draws, binary data: exact composition, Rényi curves, and sum of budgets."""
+"""The joint privacy cost of several posterior draws for binary data, by exact composition, Rényi curves and sums."""
 
 import numpy as np
 
@@ -52,10 +52,7 @@ def spent(mechanism, config) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `spent` (epsilons, methods, accountings, draws), `setting` (epsilons, methods) and `method`.
-
-    Everything is computed from public numbers. Nothing is released.
-    """
+    """Return `spent` (epsilons, methods, accountings, draws), `setting` (epsilons, methods) and `method`."""
     calibrated = [samplers(config, epsilon) for epsilon in config.epsilon]
     methods = list(calibrated[0])
     return {

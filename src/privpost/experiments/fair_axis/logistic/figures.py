@@ -8,10 +8,9 @@ from privpost.drawing.figures import figure
 def logistic(logistic):
     """Logistic regression by private posterior samples at the same (ε, δ), on three data sets (ours).
 
-    Test error minus that of the non-private posterior, linear within 0.01, at the larger δ. OPS with a Rényi charge has
-    the same draws as the diffused sampler. OPS on its smallest ball is pure ε-DP. Bars are 95 % intervals of a method's
-    own mean over draws on one train/test split. The table also has the smaller δ, with nearly the same curves; the
-    log-likelihood, which ranks the methods alike; and the direct posterior, which loses nothing if ε allows it.
+    Test error minus that of the non-private posterior, at the larger δ. The axis is linear within 0.01. OPS with a
+    Rényi charge has the same draws as the diffused sampler. OPS on its smallest ball is pure ε-DP. Bars are 95 %
+    intervals of a method's own mean over draws on one train/test split.
     """
     table = logistic[logistic.delta.isna() | (logistic.delta == logistic.delta.max())]
     table = facets.excess(table[(table.metric == "test_error") & (table.method != "direct")], "mean", ["dataset"])

@@ -41,7 +41,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 class Row(NamedTuple):
-    """A method at one (ε, δ) (nan for the true posterior): its mechanism, converted coefficient, and variant."""
+    """A method at one (ε, δ): its mechanism, its variant, and the coefficient that the converted guarantee allows."""
 
     method: str
     epsilon: float
@@ -83,11 +83,7 @@ def rows(config, model: BinaryRegression, n: int, failed: Failed) -> list[Row]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `metrics` (rows, 2, repeats), the rows' names and settings, and the rows' proposals per draw.
-
-    The first row is the true posterior. All rows share the split and the sampler's random numbers. Features are scaled
-    by public bounds.
-    """
+    """Return `metrics` (rows, 2, repeats), the rows' names and settings, and the rows' proposals per draw."""
     design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)

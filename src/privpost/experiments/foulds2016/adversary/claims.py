@@ -1,4 +1,4 @@
-"""Privacy loss of posterior sampling on an adversary's data, and of chains (Foulds et al. 2016, figure 8, prop. 3)."""
+"""Claims on the privacy of draws on an adversary's data, and of stopped Markov chains (Foulds et al. 2016)."""
 
 import math
 
@@ -7,15 +7,16 @@ import numpy as np
 from privpost.evaluation.rows import one
 from privpost.lab.claims import check, claim, number
 
-# Largest relative error of the first-order value 1/(n a0) of the gap to 2Δ, at the largest n.
+# At the largest n, the gap between the local epsilon and 2Δ may differ by this share from 1/(n a0).
 TOLERANCE = 0.1
-# A tolerance above the rounding errors of sums of a few hundred probabilities and of powers of kernels.
+# Tolerance for rounding errors of sums of probabilities and of powers of kernels.
 ROUNDING = 1e-9
-# Largest relative excess of a stopped chain's epsilon over the epsilon of an exact draw.
+# A stopped chain's epsilon may exceed the epsilon of an exact draw by this share.
 NEAR = 0.01
-# Number of sweeps after which the excess must be within NEAR.
+# Number of sweeps after which the excess must be at most NEAR.
 SWEEPS = 2
-# Some chain must then be this many times as far from an exact draw as the chains on the neighbours that lose most.
+# After SWEEPS sweeps, the chain on some data set must be this many times as far from an exact draw as the chains on
+# the two neighbours with the largest privacy loss.
 FARTHER = 10
 STARTS = {"uniform": "from a uniform start", "mode": "from the mode"}
 

@@ -20,9 +20,9 @@ LIMITS = {"Metropolis steps, bits": (0.01, 200), "Gibbs sweeps, HMM": (0.4, 100)
 def adversary(adversary):
     """Local ε of posterior sampling on an adversary's data (Foulds et al. 2016, figure 8).
 
-    Left, for the largest a₀ (the paper's): the local ε of pure DP and its two terms along the adversary's path, with
-    the sensitivity Δ and the guarantee 2Δ (grey). Right: the gap between the local ε and 2Δ for every a₀; dotted: its
-    first-order value 1/(n a₀). Values are exact, so there are no bands.
+    Left: the local ε of pure DP and its two terms as the adversary adds records, for the largest a₀ (the paper's). Grey
+    lines are the sensitivity Δ and the guarantee 2Δ. Right: the gap between 2Δ and the local ε for every a₀. Dotted
+    lines are its first-order value 1/(n a₀). Values are exact, so there are no bands.
     """
     truncations = sorted(adversary.a0.unique(), reverse=True)
     canvas, ((left, right),) = facets.subplots(1, 2, 2.8)
@@ -60,12 +60,11 @@ def adversary(adversary):
 def stopped(stopped_chains, stopped_hmm):
     """Privacy of Markov chains that stop early (Foulds et al. 2016, proposition 3).
 
-    Pure ε of a chain's state divided by that of an exact draw, each the largest over all neighbours; one column per ε
-    of the posterior. Above: Metropolis chains on bits. Below (ours): the Gibbs chain of a hidden Markov model with two
-    states, whose states and emissions are released. Thin lines are bounds: dotted, from the share of an exact draw in
-    each step; dash-dotted, by composition of all updates after a start that ignores the data. A chain from a uniform
-    start may for some steps cost more than an exact draw. The cost of a chain from the mode is infinite at first, and
-    not drawn there. Values are computed on all data sets, not simulated, so there are no bars.
+    Pure ε of a chain's state divided by the pure ε of an exact draw, both the largest over all neighbours. A column is
+    one ε of the posterior. Above: Metropolis chains on bits. Below (ours): the Gibbs chain of a hidden Markov model
+    with two states, which releases states and emissions. Thin lines are bounds. The dotted bound uses the share of an
+    exact draw in each step. The dash-dotted bound adds up the costs of all updates after a start that ignores the data.
+    Values are computed on all data sets, so there are no bars.
     """
     upper = stopped_chains.assign(part="Metropolis steps, bits", bound=stopped_chains.cost_bound)
     lower = stopped_hmm.assign(part="Gibbs sweeps, HMM", steps=stopped_hmm.sweeps, bound=stopped_hmm.minorised_bound)

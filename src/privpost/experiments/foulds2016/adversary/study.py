@@ -1,4 +1,4 @@
-"""Local privacy loss of posterior sampling on data that an adversary adds greedily (Foulds et al. 2016, figure 8)."""
+"""Privacy loss of posterior draws on data that an adversary chooses record by record (Foulds et al. 2016, figure 8)."""
 
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ TABLES = {
 
 
 class LocalEpsilon(NamedTuple):
-    """Largest |ln p(θ|X) − ln p(θ|X')| over θ and neighbours X' of each data set X, and the maximum's two terms."""
+    """The local ε of each data set, and its two terms: from the likelihoods and from the normalising constants."""
 
     epsilon: np.ndarray
     likelihood: np.ndarray
@@ -70,23 +70,22 @@ class LocalEpsilon(NamedTuple):
 
 
 def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
-    """Return ln ∫ θ^(α+s−1) (1−θ)^(β+f−1) dθ over [a0, 1−a0], shape (...)."""
+    """Return the log of the posterior's normalising constant on [a0, 1−a0], shape (...)."""
     parameters = model.posterior(statistics)
     return betaln(parameters[..., 0], parameters[..., 1]) + truncated_beta.log_mass(parameters, a0, 1 - a0)
 
 
 def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
-    """Return the local ε of data sets: a maximum over a grid of θ in [a0, 1−a0] and over substitutions of a record.
+    """Return the local ε of data sets X: the largest |ln p(θ|X) − ln p(θ|X')| over neighbours X' and a grid of θ.
 
-    If X' has one success fewer or more, ln p(θ|X) − ln p(θ|X') = ±logit θ + ln Z(X') − ln Z(X). The likelihood's
-    term is at most Δ = ln((1−a0)/a0), attained at an end of the interval. The partition functions' term is at most
-    Δ too, since Z(X)/Z(X') is an average of e^(±logit θ).
+    A neighbour X' has one success fewer or more. The log-ratio is ±logit θ + ln Z(X') − ln Z(X), where Z is the
+    normalising constant. Each of the two terms is at most Δ = ln((1−a0)/a0) in absolute value.
 
     Args:
         model: the prior before truncation.
-        statistics: numbers of successes and failures, shape (..., 2). Each data set has at least one record.
-        a0: lower end of the interval. It is broadcast against the leading axes of `statistics`.
-        grid: number of values of θ, including both ends of the interval.
+        statistics: numbers of successes and failures, shape (..., 2), of at least one record.
+        a0: lower end of the interval [a0, 1−a0] of θ. It is broadcast against the leading axes of `statistics`.
+        grid: number of values of θ.
     """
     statistics, a0 = np.asarray(statistics, float), np.asarray(a0, float)
     step = np.array([[-1.0, 1.0], [1.0, -1.0]])
@@ -110,11 +109,11 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return privacy losses on the adversary's greedy path, and losses of stopped chains (`stopped`, `hidden`).
+    """Return privacy losses on the adversary's path, and losses of stopped chains. Nothing is released.
 
-    `epsilon`, its terms `likelihood` and `partition`, and `added` have shape (a0, n). The losses are those of one draw
-    from the untempered posterior and are at most 2Δ. Nothing is released. `added` says whether the n-th record is a
-    success. The adversary adds the outcome with the higher local ε, or a success if they differ by less than 1e-12.
+    The local ε `epsilon`, its terms `likelihood` and `partition`, and `added` have shape (a0, n). The adversary adds
+    the outcome with the higher local ε, and `added` is true for a success. `stopped` has the losses of Metropolis
+    chains, and `hidden` the losses of Gibbs chains.
     """
     model, a0 = BetaBernoulli(config.alpha, config.beta), np.array(config.a0)
     shape = (len(a0), config.largest_n)
@@ -124,6 +123,7 @@ def simulate(config, streams, ledger) -> dict:
     outcomes = np.array([[1.0, 0.0], [0.0, 1.0]])
     for step in range(config.largest_n):
         losses = local_epsilon(model, statistics[:, None, :] + outcomes, a0[:, None], config.grid)
+        # A success is added if both outcomes have the same local ε up to rounding.
         failure = (losses.epsilon[:, 1] > losses.epsilon[:, 0] + 1e-12).astype(int)
         epsilon[:, step], likelihood[:, step], partition[:, step] = (
             np.take_along_axis(values, failure[:, None], axis=1)[:, 0] for values in losses
@@ -135,7 +135,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return the tables: the local ε with its two terms by a0 and n, and the privacy losses of stopped chains."""
+    """Return three tables: the local ε by a0 and n, and the privacy losses of stopped Metropolis and Gibbs chains."""
     return {
         "adversary": _paths(cells),
         "stopped_chains": _losses(cells, "stopped", stopped_chains.axes, stopped_chains.COLUMNS),
@@ -144,7 +144,7 @@ def tabulate(cells):
 
 
 def _losses(cells, name: str, axes, columns):
-    """Return a table of the array `name` (epsilons, rows, columns) of all cells. ε and `axes` label its rows."""
+    """Return the array `name` (epsilons, rows, columns) of all cells as a table with columns for ε and `axes`."""
     import pandas as pd
 
     tables = []

@@ -11,8 +11,9 @@ ONSET = 0.1
 
 
 def onset(rows) -> float:
-    """Return the smallest n from which on the efficiency is within 10 % of its limit, or nan if there is none."""
+    """Return the smallest n from which on the efficiency stays within 10 % of its limit, or nan if there is none."""
     rows = rows.sort_values("n")
+    # Two standard errors allow for the noise of the simulation.
     outside = (rows["are"] - rows.are_limit).abs() > ONSET * rows.are_limit + 2 * rows["sem"]
     if outside.iloc[-1]:
         return math.nan

@@ -10,11 +10,10 @@ WITHIN = 0.1
 def curves(efficiency):
     """Relative efficiency of private samples and means (Foulds et al. 2016, theorems 3.1 and 3.2, remark 1).
 
-    Squared error times n times Fisher information, n E[(θ̂ − p)²] I(p), against the number of records, for the smallest
-    p, one column per ε. Filled markers: the efficiency is within 10 % of its limit (grey lines; 1 + T for OPS at
-    temperature T). Bars are 95 % intervals. Dotted: theory to order 1/n, where that term is smaller than the limit. The
-    table also has other p, the geometric mechanism (its curve lies on Laplace's), and the mean of an OPS density, which
-    cannot be released.
+    The efficiency n E[(θ̂ − p)²] I(p) is the squared error times n times the Fisher information. A column is one ε, at
+    the smallest p. A filled marker is within 10 % of the limit (grey line), which is 1 + T for OPS at temperature T.
+    Bars are 95 % intervals. Dotted: theory to order 1/n, where the term in 1/n is smaller than the limit. The table
+    also has other p, the geometric mechanism, and the mean of an OPS density, which cannot be released.
     """
     table = efficiency[efficiency.released | (efficiency.method == "non_private")]
     table = table[(table.p == table.p.min()) & (table.method != "geometric")]

@@ -1,8 +1,8 @@
 """Asymptotic relative efficiency of private estimates of a Bernoulli parameter (Foulds et al. 2016, section 3.3).
 
-The relative efficiency is n E[(θ̂−p)²] I(p), where I(p) = 1/(p(1−p)) is the Fisher information. By theorems 3.1 and 3.2
-and remark 1, it tends to 2 for one sample from the true or the Laplace posterior, to 1 for the mean of either, and to
-1+T for one OPS sample at temperature T.
+The relative efficiency of an estimate θ̂ of p is n E[(θ̂−p)²] I(p) with the Fisher information I(p) = 1/(p(1−p)). By
+theorems 3.1 and 3.2 and remark 1, it tends to 2 for a sample from the true or the Laplace posterior, to 1 for the mean
+of either posterior, and to 1+T for an OPS sample at temperature T.
 """
 
 import itertools
@@ -30,7 +30,7 @@ STATISTICS = ("sample", "mean")
 
 
 def known() -> set[str]:
-    """Return the names of all methods for the study: the true posterior, and pure-DP mechanisms for binary data."""
+    """Return the names of the true posterior and of all pure-DP mechanisms for binary data."""
     return {"non_private", *serving(BetaBernoulli(1, 1), 10, Cost("pure", 1.0), a0=0.25)}
 
 
@@ -54,7 +54,7 @@ TABLES = {
 
 
 def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
-    """Return the mechanisms of the methods under ε-DP. Raises SettingError for a method that does not serve bits."""
+    """Return mechanisms for the study's methods under ε-DP. Raises SettingError if one does not serve binary data."""
     model = BetaBernoulli(config.alpha, config.beta)
     served = serving(model, n, Cost("pure", epsilon), a0=config.a0, coordinates="all")
     missing = set(config.methods) - {"non_private", *served}
@@ -68,14 +68,14 @@ def mechanisms(config, n: int, epsilon: float) -> dict[str, Mechanism]:
 def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoulli, p: float, n: int) -> float:
     """Return the relative efficiency to order 1/n, or nan if it is not known.
 
-    At temperature T (1 for the true and the Laplace posterior), prior and tempering act like u = T+α−1 successes among
-    w = 2T+α+β−2 records. Let d = u − wp and q = 1−p. Expanding the moments of Beta((u+s)/T, (w−u+n−s)/T) gives
+    With s successes, the posterior at temperature T is Beta((u+s)/T, (w−u+n−s)/T) for u = T+α−1 and w = 2T+α+β−2. The
+    true and the Laplace posterior have T = 1. With d = u − wp and q = 1−p, the efficiency of each statistic is
 
         mean    1 + [d²/(pq) − 2w + v] / n,
         sample  1 + T + [d²/(pq) − 2w + v + T(d(1−2p)/(pq) − 1 − w − T)] / n,
 
-    where v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Truncation and clipping are left
-    out, as their effects are exponentially small in n.
+    where v = 2b²(p² + q²)/(pq) for Laplace noise of scale b on both counts, else 0. Effects of truncation and clipping
+    are exponentially small in n and left out.
     """
     temperature, noise = 1.0, 0.0
     if isinstance(mechanism, ExponentialMechanism):
@@ -93,26 +93,23 @@ def first_order(mechanism: Mechanism | None, statistic: str, model: BetaBernoull
 
 
 def estimates(mechanism: Mechanism | None, release, model, statistics, rng) -> dict[str, np.ndarray]:
-    """Return a posterior `sample` (trials,) and, if it is known, the posterior `mean` (trials,).
-
-    With additive noise both come from one release. The mean of an OPS density is computed from the data and cannot be
-    released. It shows what its release would gain.
-    """
+    """Return by name a posterior sample (trials,) and, if it is known, the posterior mean (trials,)."""
     if mechanism is None or isinstance(mechanism, AdditiveNoiseMechanism):
         posterior = model.posterior(statistics) if mechanism is None else mechanism.naive_posterior(release)
         return {"sample": model.sample(posterior, rng), "mean": model.mean(posterior)}
     estimated = {"sample": mechanism.posterior_draw(release, rng)}
     if isinstance(mechanism, ExponentialMechanism):
+        # This mean is computed from the data and cannot be released.
         estimated["mean"] = truncated_beta.mean(mechanism.release_law(statistics), *mechanism.ends)
     return estimated
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return efficiencies `are`, `limit` and `first_order` over (method, statistic, epsilon, n), and two method facts.
+    """Return arrays over (method, statistic, epsilon, n), and two facts about each method.
 
-    `are` has a last axis (mean, standard error). The facts are `released`, whether a method releases the mean, and
-    `truncated`, whether it uses a0. The true posterior does not depend on ε and fills only the first entry of the
-    epsilon axis. All methods see the same data.
+    `are` has a last axis for mean and standard error of the efficiency. `limit` and `first_order` are theoretical
+    values. `released` says whether a method releases the mean, and `truncated` whether it uses a0. The true posterior
+    fills only the first entry of the epsilon axis.
     """
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.methods), len(STATISTICS), len(config.epsilon), len(config.n))
@@ -150,7 +147,7 @@ def _account(method: str, epsilon: float, n: int) -> str:
 
 
 def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) -> np.ndarray:
-    """Return the squared errors of sample and mean, shape (statistics, trials), at one ε and n."""
+    """Return the squared errors (statistics, trials) of sample and mean at one ε and n."""
     model, epsilon, n = BetaBernoulli(config.alpha, config.beta), config.epsilon[j], config.n[k]
     errors, requests = np.empty((len(STATISTICS), config.trials)), []
     for block in streams.blocks():
@@ -167,11 +164,7 @@ def _squared_errors(method, mechanism, config, j: int, k: int, streams, ledger) 
 
 
 def tabulate(cells):
-    """Yield one row per method, statistic, p, epsilon and n.
-
-    `are_first_order` is the relative efficiency to order 1/n. `released` says whether the estimate can be released
-    within ε. The mean of an OPS density cannot be released within ε.
-    """
+    """Yield one row per method, statistic, p, epsilon and n: the relative efficiency, and its theoretical values."""
     for cell in cells:
         arrays, axes = cell.arrays, {"method": cell.config.methods, "statistic": STATISTICS}
         for at, point in private_places(cell.config, "method", "statistic", "epsilon", "n", **axes):

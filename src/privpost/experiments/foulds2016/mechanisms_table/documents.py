@@ -1,4 +1,4 @@
-"""Table 1 as Markdown, beside its CSV (Foulds et al. 2016)."""
+"""Table 1 as Markdown (Foulds et al. 2016)."""
 
 import math
 
@@ -30,5 +30,5 @@ COLUMNS = (
 
 
 def documents(tables) -> dict[str, str]:
-    """Return the Markdown of table 1 by file name. `tables` has the rows of table 1 as read from the CSV."""
+    """Return table 1 in Markdown, by file name. `tables` are the study's tables as read from CSV files."""
     return {"table1.md": rows.rendered(tables["table1"], COLUMNS)}

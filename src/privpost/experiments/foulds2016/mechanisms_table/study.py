@@ -1,4 +1,4 @@
-"""The two mechanisms side by side, and a check of their constants by enumeration (Foulds et al. 2016, table 1)."""
+"""The comparison of two mechanisms in table 1 of Foulds et al. (2016), and a check of its constants by enumeration."""
 
 import itertools
 
@@ -69,7 +69,7 @@ def data_sets(mechanism: Mechanism) -> np.ndarray:
 
 
 def _neighbours(n: int):
-    """Yield two index arrays (2^n,) per bit: of all `data_sets`, and of the same data sets with the bit flipped."""
+    """Yield, for each bit, the indices (2^n,) of all data sets, and of the data sets with this bit flipped."""
     index = np.arange(2**n)
     for bit in range(n):
         yield index, index ^ (1 << bit)
@@ -86,14 +86,14 @@ def largest_change(mechanism: Mechanism) -> float:
 
 
 def largest_loss(mechanism: Mechanism, releases) -> float:
-    """Return the largest log-density ratio of the releases (number, *release_shape) between neighbouring data sets."""
+    """Return the largest log-ratio of a release's densities, over releases (number, *release_shape) and neighbours."""
     statistics = mechanism.model.sufficient_statistics(data_sets(mechanism))
     log_density = mechanism.log_density(np.asarray(releases)[None], statistics[:, None])
     return max(float(np.abs(log_density[a] - log_density[b]).max()) for a, b in _neighbours(mechanism.n))
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return releases with a mechanism's largest privacy loss: a grid of θ, or a grid of counts that exceeds [0, n]."""
+    """Return a grid of θ, or of counts beyond [0, n], on which a mechanism's privacy loss takes its maximum."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -101,10 +101,8 @@ def releases(mechanism: Mechanism) -> np.ndarray:
 
 
 def gibbs_cost(mechanism: Mechanism, iterations: int, updates: int) -> Cost:
-    """Return the cost of a Gibbs chain that uses the mechanism in its updates, if convergence is not proved.
-
-    Released statistics are paid for once and serve every update. Samples are paid for at each update.
-    """
+    """Return the cost of a Gibbs chain that uses the mechanism in its updates and need not converge."""
+    # Released statistics are paid for once, and samples at each update.
     if mechanism.releases == "statistics":
         return mechanism.cost()
     return chain_cost(scan_cost([mechanism.cost()] * updates), iterations)
@@ -132,10 +130,7 @@ def _numbers(mechanism: Mechanism, config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return table 1, a row per mechanism and ε: the words of the paper's table, and our numbers for binary data.
-
-    `*_brute_force` are maxima over all neighbouring data sets of `n_brute_force` bits.
-    """
+    """Return table 1, a row per mechanism and ε, with the paper's words and our numbers for binary data."""
     (cell,) = cells
     rows = []
     for at, point in places(cell.config, "method", "epsilon"):

@@ -42,7 +42,7 @@ def _log_kernel(theta, parameters):
 
 
 def _edge(parameters, mode, end):
-    """Return the point between mode and end with a log-density DEPTH below the maximum (by bisection), or the end."""
+    """Return the point between mode and end where the log-density is DEPTH below its maximum, or else the end."""
     floor = _log_kernel(mode, parameters) - DEPTH
     inside, outside = mode.copy(), np.broadcast_to(end, mode.shape).copy()
     within = _log_kernel(outside, parameters) >= floor
@@ -56,8 +56,8 @@ def _edge(parameters, mode, end):
 def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int) -> np.ndarray:
     """Return KL(P‖Q) of two beta distributions truncated to one interval, shape (...).
 
-    The method is Gauss-Legendre quadrature of p ln(p/q) over the bulk of p, with `nodes` nodes on either side of p's
-    mode. The parameters (α, β) of P and of Q have shape (..., 2) and are at least 1.
+    The parameters (α, β) of P and of Q have shape (..., 2) and must be at least 1. The Gauss-Legendre quadrature has
+    `nodes` nodes on either side of the mode of P.
     """
     p, q = np.broadcast_arrays(np.asarray(parameters_p, float), np.asarray(parameters_q, float))
     excess = p - 1
@@ -76,20 +76,17 @@ def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int
 
 
 def ops_limit(temperature: float) -> float:
-    """Return ½(ln T + 1/T − 1), the limit of KL(posterior ‖ OPS density). It is KL(N(0, 1) ‖ N(0, T))."""
+    """Return the limit ½(ln T + 1/T − 1) of KL(posterior ‖ OPS density) as n grows, for OPS at temperature T."""
     return (math.log(temperature) + 1 / temperature - 1) / 2
 
 
 def laplace_first_order(scale: float, p: float, n: int) -> float:
-    """Return the mean KL to order 1/n for Laplace noise of scale b: b²(p² + q²)/(npq) with q = 1 − p."""
+    """Return the mean KL divergence to order 1/n, b²(p² + q²)/(npq), for Laplace noise of scale b and q = 1 − p."""
     return scale**2 * (p**2 + (1 - p) ** 2) / (n * p * (1 - p))
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, epsilon, n): `kl` with a last axis (mean, standard error), and `theory`.
-
-    `theory` is the KL to order 1/n for Laplace, and the limit of the KL for OPS. Both methods see the same data.
-    """
+    """Return the KL divergence with its standard error (method, epsilon, n, 2), and `theory` (method, epsilon, n)."""
     model, p = BetaBernoulli(config.alpha, config.beta), config.p
     shape = (len(config.method), len(config.epsilon), len(config.n))
     kl, theory, opened = np.empty((*shape, 2)), np.empty(shape), {}
@@ -119,7 +116,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.ndarray:
-    """Return KL(true posterior ‖ OPS density) for each data set. Nothing is drawn."""
+    """Return KL(true posterior ‖ OPS density) for each number of successes."""
     # The divergence depends on the count alone, so it is computed once for each distinct count.
     counts, which = np.unique(successes, return_inverse=True)
     statistics = np.stack([counts, mechanism.n - counts], axis=-1)
@@ -128,7 +125,7 @@ def _divergences(mechanism: ExponentialMechanism, successes, nodes: int) -> np.n
 
 
 def tabulate(cells):
-    """Yield one row per method, p, epsilon and n. `kl_theory` is the term in 1/n (laplace) or the limit (ops)."""
+    """Yield one row per method, p, epsilon and n: the KL divergence, its standard error and its theoretical value."""
     for cell in cells:
         for at, point in places(cell.config, "method", "epsilon", "n"):
             yield {

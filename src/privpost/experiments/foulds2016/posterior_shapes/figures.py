@@ -8,8 +8,8 @@ from privpost.drawing.figures import figure
 def shapes(posterior_shapes):
     """Densities of the non-private, the Laplace and the OPS posterior of one data set (Foulds et al. 2016, figure 1).
 
-    Each thin curve is the posterior of one possible release; together they show its noise, so there are no bands.
-    Curves of releases that were clipped to (0, 0) are flat. The OPS density, of temperature T, is truncated to
+    Each thin curve is the posterior of one possible release. Together they show the noise, so there are no bands.
+    Curves of releases that were clipped to (0, 0) are flat. The OPS density has temperature T and is truncated to
     [a₀, 1 − a₀].
     """
     table, row = posterior_shapes, posterior_shapes[posterior_shapes.method == "ops"].iloc[0]

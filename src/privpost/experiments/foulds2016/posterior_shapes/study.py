@@ -29,10 +29,10 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `theta`, `true`, `ops_theta`, `ops` (points,), `laplace` (draws, points), and OPS's `temperature`.
+    """Return densities of the true and the OPS posterior (points,) and of Laplace posteriors (draws, points).
 
-    `theta` is the grid of the true and the Laplace densities. The OPS density has its own grid over [a0, 1−a0] and is 0
-    outside. Nothing is drawn from it. Each Laplace posterior is given one release. The releases are repeats.
+    `theta` is the grid of `true` and `laplace`. `ops_theta`, over [a0, 1−a0], is the grid of `ops`. `temperature` is
+    the temperature of OPS.
     """
     model, budget = BetaBernoulli(config.alpha, config.beta), Cost("pure", config.epsilon)
     successes = float(round(config.p * config.n))
@@ -56,7 +56,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return one row per curve and θ. `draw` numbers the Laplace posteriors from 0. OPS rows have a `temperature`."""
+    """Return one row per curve and θ, with the density. The column `draw` numbers the Laplace posteriors from 0."""
     import pandas as pd
 
     (cell,) = cells

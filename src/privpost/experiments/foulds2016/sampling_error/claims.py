@@ -17,7 +17,7 @@ def by_n(table, method: str):
 
 
 def over_true(table, method: str):
-    """Return the ratio of a method's mean error to the true posterior's, and the ratio's standard error, both by n."""
+    """Return, by n, the ratio of a method's mean error to the true posterior's mean error, and its standard error."""
     rows, truth = by_n(table, method), by_n(table, "non_private").l1_mean
     return rows.l1_mean / truth, rows.over_true_sem / truth
 

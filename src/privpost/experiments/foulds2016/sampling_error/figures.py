@@ -13,9 +13,9 @@ PARTS = {"error": "Mean |θ − p|\nof one sample", "ratio": "Its ratio to\nnon-
 def errors(sampling_error):
     """L1 error of one posterior sample against the number of records (Foulds et al. 2016, figure 2).
 
-    Above, the mean L1 error; below, its ratio to that of the non-private posterior on the same data. Bars are 95 %
-    intervals, mostly smaller than the markers. Dotted: the asymptotes √(2 ARE p(1−p) / (π n)), with ARE 2 for the
-    non-private posterior and 1 + T for OPS at temperature T, and their ratio √((1+T)/2).
+    Above: the mean L1 error. Below: the ratio of this error to that of the non-private posterior on the same data. Bars
+    are 95 % intervals, mostly smaller than the markers. Dotted above: the asymptotes √(2 ARE p(1−p) / (π n)), with ARE
+    2 for the non-private posterior and 1 + T for OPS at temperature T. Dotted below: their ratio √((1+T)/2).
     """
     truth = sampling_error[sampling_error.method == "non_private"].set_index("n").l1_mean
     true = sampling_error.n.map(truth)

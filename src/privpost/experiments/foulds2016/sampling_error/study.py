@@ -33,10 +33,10 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `l1`, `over_true` and `over_laplace` (method, n, 2), and `temperature` (method,).
+    """Return errors of one draw of θ, each with its standard error (method, n, 2), and `temperature` (method,).
 
     `l1` is the error |θ − p|. `over_true` and `over_laplace` are a method's error minus the error of the true or the
-    Laplace posterior on the same data, nan if this posterior takes no part. The last axis is (mean, standard error).
+    Laplace posterior on the same data. They are nan if the study leaves this posterior out.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     methods = list(config.method)
@@ -78,7 +78,7 @@ def _summary(values) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return one row per method and n. `over_true` and `over_laplace` are paired differences of the L1 error."""
+    """Return one row per method and n: the L1 error, and its differences from the true and the Laplace posterior."""
     names = ["method", "p", "epsilon", "a0", "temperature", "n", "l1_mean", "l1_sem", "n_repeats"]
     names += ["over_true_mean", "over_true_sem", "over_laplace_mean", "over_laplace_sem"]
     return framed(_rows(cells), *names)

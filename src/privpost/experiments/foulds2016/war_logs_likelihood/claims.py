@@ -21,7 +21,7 @@ HOLM = "one-sided paired t over splits, 5 % together by Holm's procedure over th
 
 
 def paper(differences, model: str):
-    """Return rows that compare clipped Laplace with prior-tempered OPS, for naive Bayes or for the paper's chains."""
+    """Return the paper's comparisons: clipped Laplace counts against OPS with a tempered prior."""
     start = None if model == "naive_bayes" else "random"
     named = {"first": "laplace", "variant": "paper", "prior": "tempered"}
     return select(differences, model=model, start=start, **named).sort_values("epsilon")
@@ -143,7 +143,7 @@ def paid_updates(war_logs_differences):
     rows = select(war_logs_differences, first="ops")
     yield untestable("no update is paid for")
     for (dataset, truncation), part in rows.groupby(["dataset", "truncation"]):
-        # With three splits only, the t law exceeds the threshold more often.
+        # With only three splits, a t statistic exceeds the threshold more often by chance.
         ahead, case = above(part, "joint", THRESHOLD), f"(M = {truncation:g}, {dataset})"
         stand_in = stands_in(dataset, ours=True)
         yield check(f"one sample of OPS is ahead at every epsilon {case}", ahead.all(), stand_in, dataset)
@@ -152,7 +152,7 @@ def paid_updates(war_logs_differences):
 
 
 def family(rows, score: str, sign: int = 1) -> dict:
-    """Return, by epsilon, whether all tests reject and whether any test rejects. Holm's procedure covers all rows."""
+    """Return, for each epsilon, whether all tests reject and whether any test rejects (Holm's procedure)."""
     rejected = rows.assign(rejected=holm(p_values(rows, score, sign))).groupby("epsilon").rejected
     return {epsilon: (part.all(), part.any()) for epsilon, part in rejected}
 
@@ -216,7 +216,7 @@ AWARE = (
 
 
 def gains(rows, behind_and_ahead):
-    """Yield checks by data set and score: noise-aware leads at the smallest epsilon, and is behind at no epsilon."""
+    """Yield two checks per data set and score: noise-aware leads at the smallest epsilon, and is nowhere behind."""
     yield untestable("there are no noise-aware rows")
     for dataset, part in rows.groupby("dataset"):
         for score in SCORES:
@@ -228,7 +228,7 @@ def gains(rows, behind_and_ahead):
 
 
 def of_laplace(differences, model: str):
-    """Return the rows of noise-aware less clipped or projected counts, for each data set's model with most states."""
+    """Return the rows of noise-aware less clipped or projected counts, for models with the most states."""
     start = None if model == "naive_bayes" else "seeded"
     rows = select(differences, first="gibbs", second="laplace", model=model, start=start)
     rows = rows[rows.variant.isin(["paper", "corrected"])]

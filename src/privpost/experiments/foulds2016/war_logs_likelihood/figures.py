@@ -7,7 +7,7 @@ from privpost.drawing.figures import figure
 # Data sets of the paper's figure 6 (SIGACT stands in for Iraq).
 PAPER = (("afghanistan", "naive_bayes"), ("afghanistan", "hmm"), ("iraq_sigact", "hmm"))
 MODELS = {"naive_bayes": "naive Bayes", "hmm": "HMM, {states:g} states"}
-# Shown in our own figures instead.
+# Data sets and methods that our own figures show instead.
 OURS = {"dataset": ("afghanistan_dense", "iraq_simulated"), "method": ("gibbs", "private_gibbs")}
 NAMES = {"paper": "counts clipped at 0", "corrected": "counts projected", "sums": "sums clipped at 0"}
 SMALL, LARGE = 0.1, 1
@@ -18,12 +18,12 @@ NOT_CONVERGED = "not converged, R-hat ≥ 1.05"
 def likelihood(war_logs_likelihood):
     """Held-out log-likelihood of naive Bayes and hidden Markov models (Foulds et al. 2016, figure 6).
 
-    The paper's three panels: naive Bayes on Afghanistan, and the HMM of ten states on Afghanistan and on a stand-in for
-    Iraq. Chains run as published: a random start and 200 iterations, 100 of them burn-in. Laplace and the non-private
-    model average over draws; OPS releases its chain's last draw. Bars are 95 % intervals of the difference to the
-    non-private model, paired over splits. Hollow markers: R-hat of four chains on the first split is 1.05 or more. OPS
-    on the HMM holds its ε only if its chain has converged. Draws of naive Bayes are exact. Empty cells were left out
-    and regions chosen by looking at the records.
+    The panels are those of the paper: naive Bayes on Afghanistan, and the HMM of ten states on Afghanistan and on a
+    stand-in for Iraq. Chains run as published, from a random start for 200 iterations, 100 of them burn-in. Laplace and
+    the non-private model average over draws. OPS releases its chain's last draw, and on the HMM its ε holds only if the
+    chain has converged. Bars are 95 % intervals of the difference to the non-private model, paired over splits. Hollow
+    markers: R-hat of four chains on the first split is 1.05 or more. Empty cells were left out and regions chosen by
+    looking at the records.
     """
     table = war_logs_likelihood
     table = table[~table.method.isin(OURS["method"]) & (table.start != "seeded")]
@@ -57,11 +57,11 @@ def likelihood(war_logs_likelihood):
 def readings(war_logs_differences):
     """Held-out loss for four readings of a Laplace release and for OPS, by the number of states (ours).
 
-    Loss of log-likelihood per held-out event against the non-private HMM of ten states, by the paper's joint score.
-    HMMs from seeded starts read one Laplace release in four ways: they clip the noisy counts (as in the paper), clip
-    the sums over a state, project the counts, or model the noise. OPS releases one draw, with tempered prior. The
-    model with one state is drawn exactly. Bars are 95 % intervals of the paired difference over splits. Hollow markers:
-    R-hat is 1.05 or more; the ε of OPS then does not hold.
+    The loss is the log-likelihood per held-out event of the non-private HMM of ten states minus that of a method, by
+    the paper's joint score. HMMs from seeded starts read one Laplace release in four ways: they clip the noisy counts
+    (as in the paper), clip the sums over a state, project the counts, or model the noise. OPS releases one draw. Bars
+    are 95 % intervals of the paired difference over splits. Hollow markers: R-hat is 1.05 or more, and the ε of OPS
+    does not hold.
     """
     table = war_logs_differences
     table = table[(table["first"] == "non_private") & (table.prior != "untempered")]

@@ -72,7 +72,7 @@ TABLES = {
 
 
 def of(config) -> list[Row]:
-    """Return the rows of a cell of the grid: its methods at all their settings."""
+    """Return the methods of a cell of the grid at all their settings, one row each."""
     axes = (
         getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior")
     )
@@ -90,7 +90,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return two tables: scores, one row per method and setting, and paired differences between rows of a data set."""
+    """Return two tables: scores by method and setting, and paired differences between the rows of a data set."""
     import pandas as pd
 
     scores: dict[str, dict[Row, dict]] = {}
@@ -144,10 +144,9 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
 
 
 def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
-    """Yield pairs that say what a row is compared with: a word for the column `first`, and the row of that word.
+    """Yield what a row is compared with: pairs of a word for the column `first` and the other row.
 
-    Args:
-        most: the largest number of states from seeded starts.
+    `most` is the largest number of states among rows with seeded starts.
     """
     bare = second._replace(variant=None, truncation=None, prior=None)
     if second.method == "ops":
@@ -167,7 +166,7 @@ def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
 
 
 def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dict[str, Any]:
-    """Return a row of `war_logs_differences`, given two rows of `war_logs_likelihood` and the scores per event."""
+    """Return a row of `war_logs_differences` from two rows of `war_logs_likelihood` and both rows' scores per event."""
     said = ("dataset", "stand_in", "model", "n_states", "start", "variant", "truncation", "prior", "epsilon")
     line = {"first": word, "second": second["method"], **{name: second[name] for name in said}}
     if word == "laplace":
@@ -185,6 +184,6 @@ def _pair(first: dict, second: dict, word: str, ours: dict, others: dict) -> dic
 
 
 def _difference(name: str, first, second) -> dict[str, float]:
-    """Return mean and standard error of a paired difference over the first splits, which both rows have."""
+    """Return the mean of a paired difference over the splits that both rows have, and its standard error."""
     number = min(len(first), len(second))
     return mean_columns(name, first[:number] - second[:number])

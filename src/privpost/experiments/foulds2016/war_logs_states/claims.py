@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """Yield data set, start and row of a method's model with the most states, for the map of most frequent states."""
+    """Yield data set, start and row of a method's model with the most states, for maps of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():
@@ -35,7 +35,7 @@ def of_many(table, method: str):
 
 
 def shares_used(row, case: str):
-    """Yield as evidence how many states hold any cell, 1 % of cells, and 5 % of cells, and then the chains' R-hat."""
+    """Yield as evidence how many states hold any cell, 1 %, or 5 % of the cells, and the chains' R-hat."""
     yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.states_used_at_all_sem)
     yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.states_over_1_percent_sem)
     yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row.states_over_5_percent_sem)
@@ -99,7 +99,7 @@ def run_time(war_logs_cpu, war_logs_operations):
 
 
 def operations(table, by=("method", "dataset", "n_states")):
-    """Return operations of chains from random starts, as multiples of the non-private chain's, by the columns `by`."""
+    """Return operations of randomly started chains relative to the non-private chain's, grouped by the columns `by`."""
     table = select(table, start="random").assign(total=lambda rows: rows[KINDS].sum(axis=1))
     plain = select(table, method="non_private").set_index(["dataset", "n_states"]).total
     table = table[table.method != "non_private"].join(plain.rename("plain"), on=["dataset", "n_states"])

@@ -24,8 +24,9 @@ METHODS = ("laplace", "non_private")
 
 
 def shown(table, *datasets):
-    """Return rows from seeded starts of those data sets that a table has, or else of its first one, and their names."""
+    """Return a table's rows from seeded starts on the given data sets, and the names of these data sets."""
     table = select(table, start="seeded")
+    # A table that has none of the data sets shows its first one.
     known = [name for name in datasets if name in set(table.dataset)] or facets.ordered(table.dataset, "dataset")[:1]
     return table[table.dataset.isin(known)], known
 
@@ -36,10 +37,9 @@ def emissions(war_logs_emissions):
 
     Posterior means from one release of the Laplace HMM, whose ε holds unconditionally, and of the non-private HMM, both
     from seeded starts. A column is a state, named by the type of event that sets it apart in the non-private fit. Rows
-    are the most probable levels of each field; levels below 1 % in all non-private states are summed. Clipping noisy
-    counts at 0 makes these more probable, since it removes negative noise only. Empty cells were left out, regions
-    chosen and levels spelt by looking at the records, which no ε covers. Casualties, which hardly change, are in the
-    table.
+    are the most probable levels of each field. Levels below 1 % in all non-private states are summed. Clipping noisy
+    counts at 0 makes these levels more probable, since it removes negative noise only. No ε covers the choice of cells,
+    regions and levels, which was made by looking at the records.
     """
     import pandas as pd
 
@@ -77,10 +77,9 @@ def maps(war_logs_assignments, war_logs_emissions):
 
     Each data set has two rows. Above: the map, white where no event fell, with dots where it differs from the
     non-private map. Below: the share of each state among the regions that have events in a month. Columns are the
-    Laplace HMM under pure DP and the non-private HMM, from seeded starts. Colours stand for the type of event that sets
-    a state apart from the others of the non-private fit; states of the Laplace HMM are matched with these by their
-    emissions. Each map is of one release or chain; the table of maps has means and errors over several. Empty cells
-    were left out and regions chosen by looking at the records.
+    Laplace HMM under pure DP and the non-private HMM, from seeded starts. A colour is the type of event that sets a
+    state apart in the non-private fit. States of the Laplace HMM are matched with these by their emissions. Each map is
+    of one release or chain. Empty cells were left out and regions chosen by looking at the records.
     """
     new = set(war_logs_assignments.dataset) - {*MAPPED, *OURS}
     table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED, *sorted(new))
@@ -123,9 +122,8 @@ def maps(war_logs_assignments, war_logs_emissions):
 def final_sample(war_logs_assignments, war_logs_emissions):
     """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
 
-    Afghanistan, from seeded starts; one column per truncation M. The ε of pure DP covers only the final sample, and
-    only if its chain has converged; the estimate is not private. Each map is of one release; the table of maps has
-    means and errors over independent releases.
+    Afghanistan, from seeded starts, with one column per truncation M. The ε of pure DP covers the final sample if its
+    chain has converged. The estimate is not private. Each map is of one release.
     """
     table, _ = shown(select(war_logs_assignments, method="ops"), AFGHANISTAN)
     colors = _colors(war_logs_emissions)
@@ -150,7 +148,7 @@ def _failed(rows) -> str:
 
 
 def _grid(rows):
-    """Return states as a table, regions × months, nan where a cell is missing."""
+    """Return the states as a table of regions and months, with nan for missing cells."""
     import pandas as pd
 
     months = pd.period_range(rows.month.min(), rows.month.max(), freq="M").astype(str)
@@ -171,8 +169,8 @@ def _stack(axes, grid, dataset: str, looks) -> None:
 def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
     """Return the meaning and the colour of each state of each data set.
 
-    The meaning is the type of event (level of the first field) whose probability most exceeds its mean over the other
-    states. Equal meanings have equal colours; states of one data set that share a type get its name and their number.
+    The meaning is the type of event whose probability most exceeds its mean over the other states. States of one data
+    set that share a type also get their number.
     """
     table, meaning_of = select(emissions, method="non_private", start="seeded"), {}
     for dataset in facets.ordered(table.dataset, "dataset"):
@@ -187,12 +185,12 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
 
 
 def _look(colors, dataset: str, state: int) -> tuple[str, str]:
-    """Return the meaning and the colour of a state; without emissions its meaning is its number."""
+    """Return the meaning and the colour of a state, whose meaning is its number if its emissions are not known."""
     return colors.get((dataset, state), (f"State {state}", STATE_COLORS[(state - 1) % len(STATE_COLORS)]))
 
 
 def _map(axes, rows, looks):
-    """Draw the states of regions over months, and return their `_grid`."""
+    """Draw the states of regions over months, and return the table of states."""
     from matplotlib.colors import ListedColormap
 
     grid = _grid(rows)

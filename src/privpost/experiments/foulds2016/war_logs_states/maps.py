@@ -1,4 +1,4 @@
-"""Maps of hidden states: labels matched within chains, between fits and with the truth, states used, turning months."""
+"""Maps of hidden states: matched labels, numbers of states that are used, and months in which regions turn."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ USED = {"states_over_5_percent": 0.05, "states_used_at_all": 1e-12, "states_over
 
 
 def best_permutation(agreement) -> np.ndarray:
-    """Return the permutation p that maximises Σ_k agreement[k, p_k], from a matrix (K, K)."""
+    """Return the permutation p that maximises Σ_k agreement[k, p_k] for a matrix `agreement` (K, K)."""
     from scipy.optimize import linear_sum_assignment
 
     return linear_sum_assignment(agreement, maximize=True)[1]
 
 
 def align(parameters, reference, sizes) -> np.ndarray:
-    """Return the permutation p that matches state i of `parameters` with state p[i] of `reference`, both (K, levels).
-
-    The permutation minimises the squared Hellinger distance of the emissions, summed over fields (Hungarian method).
-    """
+    """Return the permutation p that matches states i of `parameters` and p[i] of `reference`, both (K, levels)."""
+    # The cost is the squared Hellinger distance of the emissions, summed over fields.
     ends = np.cumsum(sizes)
     cost = np.zeros((len(parameters), len(reference)))
     for end, size in zip(ends, sizes, strict=True):
@@ -30,14 +28,14 @@ def align(parameters, reference, sizes) -> np.ndarray:
 
 
 def matched(states, reference, n_states: int) -> np.ndarray:
-    """Return the permutation p for which p[states] equals the reference in the most cells. Both are (cells,)."""
+    """Return the permutation p for which p[states] and `reference`, both (cells,), agree in the most cells."""
     return best_permutation(
         np.bincount(states * n_states + reference, minlength=n_states**2).reshape(n_states, n_states)
     )
 
 
 def misses(maps, truth, n_states: int) -> np.ndarray:
-    """Return each map's share of cells with a wrong state after the best matching of labels, or nan for real data."""
+    """Return each map's share of cells with a wrong state after the best matching of labels, or nan without a truth."""
     if truth is None:
         return np.full(len(maps), np.nan)
     return np.array([(matched(states, truth, n_states)[states] != truth).mean() for states in maps])
@@ -46,8 +44,8 @@ def misses(maps, truth, n_states: int) -> np.ndarray:
 class Frequencies:
     """Counts how often each cell of each chain is in each state after burn-in.
 
-    A chain may switch labels, so the labels of each iteration are permuted to agree best with the counts so far
-    (Stephens 2000). A call takes the number of an iteration and the iteration's `hidden_markov.gibbs.State`.
+    A chain may switch labels. The labels of each iteration are therefore permuted to agree best with the counts so far
+    (Stephens 2000).
 
     Attributes:
         seen: the counts (K, cells, chains).
@@ -69,13 +67,13 @@ class Frequencies:
             seen[self.labels[chain][states], cells] += 1
 
     def shares(self, iterations: int) -> np.ndarray:
-        """Return the frequencies of states after burn-in (K, cells, chains), with the labels of the last iteration."""
+        """Return the share of iterations in each state (K, cells, chains), with the labels of the last iteration."""
         ordered = np.stack([self.seen[labels, :, chain] for chain, labels in enumerate(self.labels)], axis=-1)
         return ordered / (iterations - self._burn_in)
 
 
 def turning_months(logs, states) -> np.ndarray:
-    """Return for each region the index of the month from which it keeps its last state, or nan if it never changes."""
+    """Return the index of the month from which each region keeps its last state, or nan if the state never changes."""
     turns = np.full(len(logs.regions), np.nan)
     for region in range(len(logs.regions)):
         cells = np.flatnonzero(logs.region == region)
@@ -86,7 +84,7 @@ def turning_months(logs, states) -> np.ndarray:
 
 
 def turns(logs, months) -> list[dict]:
-    """Return one dict per region: the region's name and the name of its month in `turning_months` (None for nan)."""
+    """Return one dict per region with the names of the region and of its month in `turning_months`."""
     named = (None if np.isnan(month) else logs.months[int(month)] for month in months)
     return [{"region": region, "month": month} for region, month in zip(logs.regions, named, strict=True)]
 
@@ -94,8 +92,8 @@ def turns(logs, months) -> list[dict]:
 def maps_of(fits: list, all_rows: list, logs) -> dict[str, np.ndarray]:
     """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
 
-    States are in the order of their mean month in the reference. The reference is the non-private fit from seeded
-    starts, or from random starts if there are no seeded starts.
+    States are matched with a reference fit and sorted by their mean month there. The reference is the non-private fit
+    from seeded starts, or else from random starts.
     """
     reference = [fit for fit, row in zip(fits, all_rows, strict=True) if row.method == "non_private"][-1]
     n_states = reference.parameters.shape[1]
@@ -119,6 +117,6 @@ def maps_of(fits: list, all_rows: list, logs) -> dict[str, np.ndarray]:
 
 
 def used(maps, n_states: int) -> np.ndarray:
-    """Return how many states hold each share in `USED` of the cells (shares, repeats), for maps (repeats, cells)."""
+    """Return how many states of maps (repeats, cells) hold each share `USED` of the cells, shape (shares, repeats)."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
     return np.array([(shares >= share).sum(axis=0) for share in USED.values()])

@@ -80,29 +80,24 @@ BENCHMARKS = Path("results/benchmarks.csv")
 
 
 def of(config, n_states: int) -> list[Row]:
-    """Return a cell's rows with `n_states`. As in the paper, fits with few and many states have separate budgets."""
+    """Return a cell's rows with `n_states` states. Fits with few and with many states have separate budgets."""
     axes = [config.epsilon], config.method, ["paper"], config.truncation
     return [row for start in config.start for row in rows(n_states, start, *axes)]
 
 
 class Fit(NamedTuple):
-    """The result of one row's chains. A repeat is a release or, if none is made, a chain.
+    """The result of one row's chains. A repeat is a release or, without a release, a chain."""
 
-    `mode` and `final` (repeats, cells): most frequent state after burn-in, and last state. `frequency` (repeats,
-    cells): share of iterations with the most frequent state. `parameters` (repeats, K, levels): emissions. `variates`:
-    number of random variates of a chain for its emissions. `checks`: `convergence.ARRAYS` of the first repeat.
-    """
-
-    mode: np.ndarray
-    frequency: np.ndarray
-    final: np.ndarray
-    parameters: np.ndarray
-    variates: float
-    checks: dict[str, float]
+    mode: np.ndarray  # most frequent state after burn-in (repeats, cells)
+    frequency: np.ndarray  # share of iterations in the most frequent state (repeats, cells)
+    final: np.ndarray  # last state (repeats, cells)
+    parameters: np.ndarray  # emissions (repeats, K, levels)
+    variates: float  # number of random variates that a chain draws for its emissions
+    checks: dict[str, float]  # `convergence.ARRAYS`
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return maps and emissions of the fits with few states, aligned to the non-private, and all fits' summaries."""
+    """Return maps and emissions of the fits with few states, and summaries of all fits."""
     arrays = {}
     for name, n_states in sizes(config):
         all_rows = of(config, n_states)
@@ -116,21 +111,20 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def sizes(config) -> list[tuple[str, int]]:
-    """Return the models of a cell, by name, with their numbers of states; without a level only the small one."""
+    """Return a cell's models by name, with their numbers of states."""
+    # A cell that leaves out a level has only the small model.
     return [("few", config.n_states), ("many", config.many_states)][: 2 if config.without == "none" else 1]
 
 
 def fit_all(config, n_states: int, all_rows, streams, ledger) -> tuple[war_logs.WarLogs, list[Fit]]:
-    """Return the logs, and a `Fit` of each row to them; a repeat is a release or, if none is made, a chain.
-
-    Convergence is assessed on several chains: the first ones or, for noisy counts, those on the first release.
-    """
+    """Return the war logs of a cell, and a `Fit` of each row."""
     logs = war_logs.load(config.dataset)
     logs = without_level(logs, config.without)
     setup, repeats, chains = setup_of(config, logs, n_states), config.repeats, config.chains
     setup.open(ledger, all_rows)
     counts, fits, noise = logs.counts.astype(float), [], Common(streams("mechanism", n_states=n_states))
     for row in all_rows:
+        # Convergence is assessed on several chains. For noisy counts, these chains share the first release.
         more = chains - 1 if row.method == "laplace" else max(0, chains - repeats)
         split = np.concatenate([np.arange(repeats), np.zeros(more, int)])
         watched = [0, *range(repeats, repeats + more)] if row.method == "laplace" else range(chains)
@@ -147,7 +141,7 @@ def fit_all(config, n_states: int, all_rows, streams, ledger) -> tuple[war_logs.
         end = setup.follow(ledger, run, streams("sampler", **row._asdict()), given, watch)
         final, parameters = end.state.states[:, given], end.state.probabilities[given]
         if row.method != "ops":
-            # The posterior mean given the last states; OPS releases its last draw.
+            # OPS releases its last draw. Other methods use the posterior mean given the last states.
             own = run.law.counts if run.law.counts.ndim == 2 else run.law.counts[given]
             parameters = gibbs.state_totals(own, final, observed[given], n_states) + setup.prior.emission
             for field in setup.prior.fields:
@@ -159,10 +153,7 @@ def fit_all(config, n_states: int, all_rows, streams, ledger) -> tuple[war_logs.
 
 
 def tabulate(cells):
-    """Return the `TABLES`: emissions, maps, numbers of used states, turns, and operations and times of chains.
-
-    Emissions, maps of states and turns are those of the first repeat.
-    """
+    """Return all `TABLES`. Emissions, assignments of states and turning months are those of the first repeat."""
     import pandas as pd
 
     tables: dict[str, list] = {name: [] for name in TABLES if name != "war_logs_cpu"}
@@ -197,7 +188,7 @@ def tabulate(cells):
 
 
 def recorded_times():
-    """Return the ratio of private to non-private CPU time (release and chain) by method, from the last benchmark."""
+    """Return the ratio of private to non-private CPU time by method, as the last benchmark measured it."""
     import pandas as pd
 
     table = pd.read_csv(BENCHMARKS) if BENCHMARKS.is_file() else pd.DataFrame(columns=["what", "ratio"])
@@ -207,7 +198,7 @@ def recorded_times():
 
 
 def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
-    """Return the columns that all tables have for a row, with the convergence checks of its chains."""
+    """Return the columns that all tables have for a row."""
     checked = verdict(rhat, ess)
     terms = guarantee(setup, row, checked["converged"])
     return {
@@ -221,7 +212,8 @@ def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
 
 
 def _paid(fixed: dict, kind: str) -> dict:
-    """Return the columns of a summary of maps. The `mode` of OPS has no guarantee, as ε covers the last sample only."""
+    """Return the columns of a summary of maps, with its guarantee."""
+    # The ε of OPS covers its last sample only.
     free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
     return {**fixed, "summary": kind, **free}
 

@@ -1,4 +1,4 @@
-"""Which method leads on events of a known hidden Markov model: the paper's condition, and where the lead changes."""
+"""Claims on which method leads on events of a known hidden Markov model, and on where the lead changes."""
 
 import itertools
 from functools import partial
@@ -15,7 +15,7 @@ FACTOR = 3.0
 
 
 def checked(rows, sides):
-    """Yield for each score and side a check that all settings pass, how many do, and the smallest and largest lead."""
+    """Yield, for each score and side, a check that all settings pass, how many pass, and the extreme leads."""
     yield untestable("no setting is that far away")
     for (score, prefix), (words, part, right) in itertools.product(SCORES.items(), sides):
         if part.any():

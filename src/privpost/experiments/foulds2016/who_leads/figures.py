@@ -16,7 +16,7 @@ LAWS = {1.0: "all levels about as frequent", 0.1: "most levels rare"}
 def map_of_leaders(who_leads_pairs):
     """Who leads on events of a known hidden Markov model (ours): held-out loss of OPS less that of another method.
 
-    Nats per event by the joint score; all maps share one scale. Blue: OPS has the smaller loss; red: the other method
+    Nats per event by the joint score, on one scale for all maps. Blue: OPS has the smaller loss. Red: the other method
     has. Stars: differences beyond five standard errors over data sets. Brackets: the chains of one of the two methods
     have not converged (R-hat of 1.05 or more). OPS has M = 10.
     """

@@ -1,9 +1,8 @@
 """Which private hidden Markov model leads on events whose states, emissions and density are known (ours).
 
-A region is a Markov chain over months. It starts in a uniform state. Each month it stays in its state with a given
-probability, and else moves to any other state. All fields of an event have equally many levels, with probabilities from
-a symmetric Dirichlet law. All methods of a trial see the same events and held-out cells. Methods that read noisy counts
-share one release.
+A region is a Markov chain over months with a uniform first state. Each month it stays in its state with a given
+probability, or else moves to any other state. All fields have equally many levels, with probabilities from a symmetric
+Dirichlet law.
 """
 
 import itertools
@@ -60,16 +59,17 @@ def rows(config) -> list[event_methods.Row]:
 
 
 def critical_count(sizes, truncation: float) -> float:
-    """Return the product m ε at which noise on cells and tempering blur the count of a level equally.
+    """Return the product m ε at which noise on cells and tempering give the count of a level equal variances.
 
-    m is the mean number of the level's events in a cell. In a state with S cells and n = S m such events, the noise has
-    variance 2S(2D/ε)², and a draw at temperature T ≈ 2Δ/ε has variance n T. The variances are equal at m ε = 4D²/Δ.
+    Here m is the mean number of the level's events in a cell, D the number of fields, and Δ the range of an event's
+    log-likelihood. Summed over S cells of a state, the noise has variance 2S(2D/ε)². A draw at temperature T ≈ 2Δ/ε has
+    variance S m T. The variances are equal at m ε = 4D²/Δ.
     """
     return 4 * len(sizes) ** 2 / count_tables.log_likelihood_range(sizes, truncation)
 
 
 def setup_of(config) -> event_methods.Setup:
-    """Return the setup that makes the releases and samples of all rows."""
+    """Return the `Setup` of the study's model."""
     model = EventCounts((config.months,) * config.regions, (config.levels,) * config.n_fields, config.n_states)
     n = round(config.events_per_level * config.levels * len(model.regions))
     return event_methods.Setup.of(model, max(1, n), config)
@@ -89,10 +89,7 @@ def draw_counts(config, n: int, rng) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return joint and predictive scores per held-out event (rows, trials), and R-hat and ESS on the first data set.
-
-    Each trial has its own data set and split. Chains on exact events are scored by the draw that they release.
-    """
+    """Return joint and predictive scores per held-out event (rows, trials), and R-hat and ESS on the first data set."""
     listed, setup = rows(config), setup_of(config)
     scores = {name: np.empty((len(listed), config.trials)) for name in SCORES}
     checks = {name: np.full(len(listed), np.nan) for name in ("rhat", "ess")}

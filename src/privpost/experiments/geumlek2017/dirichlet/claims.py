@@ -1,4 +1,4 @@
-"""RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
+"""Claims on RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ ROUNDING = 1e-9
 
 
 def exact(table):
-    """Yield, for each number of categories and prior, a name and the rows with the exact supremum."""
+    """Yield a name and the rows with exact suprema for each prior and number of categories."""
     # At the asymptote itself, rounding errors decide whether ε is finite.
     rows = table[(table.supremum == "exact") & ((table.order - table.asymptote).abs() > 1e-9)]
     for (categories, prior), part in rows.groupby(["categories", "prior"]):

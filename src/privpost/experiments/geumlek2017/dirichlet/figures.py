@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of RDP curves of Dirichlet-categorical posterior sampling."""
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,10 @@ from privpost.drawing.figures import figure
 def curves(dirichlet):
     """RDP curves of Dirichlet-categorical posterior sampling (Geumlek et al. 2017, appendix).
 
-    Exact suprema over neighbouring data sets, one column per number of categories and one curve per coefficient r or m
-    (others and the asymmetric prior are in the table). A curve ends at its asymptote (dashed), where the cost becomes
-    infinite. The last row shows how much more a published bound charges for the diffused mechanism. There are no bars,
-    as the values are computed, not simulated.
+    Each curve is an exact supremum over neighbouring data sets at one coefficient r or m. Columns are numbers of
+    categories. A curve ends at its asymptote (dashed), where the cost becomes infinite. The last row shows how much
+    more a published bound charges for the diffused mechanism. The values are computed, not simulated, so there are no
+    bars. Other coefficients and the asymmetric prior are in the table.
     """
     table = dirichlet[(dirichlet.supremum == "exact") & (dirichlet.method != "direct")]
     holds = table.bound_ratio.min() >= 1

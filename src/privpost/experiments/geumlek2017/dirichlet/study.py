@@ -36,21 +36,20 @@ TABLES = {
 
 
 def concentration(prior: str, categories: int, total: float) -> np.ndarray:
-    """Return the d concentrations of a prior: equal, or proportional to 1, ..., d. Their sum is `total`."""
+    """Return a prior's concentrations: shares of `total` that are equal (symmetric) or proportional to 1, ..., d."""
     shares = np.ones(categories) if prior == "symmetric" else np.arange(1, categories + 1, dtype=float)
     return total * shares / shares.sum()
 
 
 def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
-    """Return the bound of truncated concentrated DP on Dirichlet posterior sampling (Ponnoprat 2022), inf if λ > ω.
+    """Return the Rényi DP bound on Dirichlet posterior sampling by truncated concentrated DP (Ponnoprat 2022).
 
-    (ρ, ω)-tCDP means D_λ ≤ ρλ for λ ≤ ω. Here ω = 1 + γ/Δ∞ and ρ = ½ Δ₂² ψ₁(α_min − γ) for any γ < α_min, with
-    Δ₂² = 2r² and Δ∞ = r. The bound is a second-order Taylor expansion of the log-partition function. The curvature of
-    this function is bounded by the trigamma function ψ₁ at the smallest concentration that is reached.
+    (ρ, ω)-tCDP bounds the Rényi divergence D_λ by ρλ at all orders λ ≤ ω. For any γ < α_min, ω is 1 + γ/r, and ρ is
+    r² ψ₁(α_min − γ) with the trigamma function ψ₁. At orders above ω the bound is inf.
 
     Args:
-        order: λ > 1.
-        smallest: α_min > 0.
+        order: orders λ > 1.
+        smallest: smallest concentration α_min > 0 of the prior.
         r: weight of the data.
         truncation: γ/α_min in (0, 1), or None for the best γ at each order, which is (λ − 1)r.
     """
@@ -62,10 +61,7 @@ def truncated_bound(order, smallest: float, r: float, truncation) -> np.ndarray:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (priors, methods, coefficients, suprema, orders) and `smallest` concentrations (priors,).
-
-    Nothing is released. The direct posterior has no coefficient, so its curves are NaN except at coefficient 1.
-    """
+    """Return `epsilon` (priors, methods, coefficients, suprema, orders), and `smallest` concentrations (priors,)."""
     shape = tuple(map(len, (config.prior, config.method, config.coefficient, config.supremum, config.order)))
     epsilon = np.full(shape, np.nan)
     smallest = np.empty(len(config.prior))
@@ -81,11 +77,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per prior, number of categories, method, coefficient, supremum and order.
-
-    Rows of the diffused mechanism also have ratios of `truncated_bound` to the exact supremum, if the bound is finite:
-    `bound_ratio` with the best γ at each order, and `tcdp_ratio` with the γ of the settings.
-    """
+    """Yield one row per prior, number of categories, method, coefficient, supremum and order."""
     for cell in cells:
         for at, point in places(cell.config, "prior", "method", "coefficient", "supremum", "order"):
             epsilon, smallest = cell.arrays["epsilon"][at], cell.arrays["smallest"][at[0]]

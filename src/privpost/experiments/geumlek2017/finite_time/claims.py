@@ -1,4 +1,4 @@
-"""Private logistic regression with Langevin steps: privacy charge and error of the steps compared with exact draws."""
+"""Claims on private logistic regression with Langevin steps, compared with exact posterior draws."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import student_limit

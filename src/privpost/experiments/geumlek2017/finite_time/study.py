@@ -1,4 +1,4 @@
-"""Private logistic regression without an exact draw: error and privacy charge of Langevin steps (ours)."""
+"""Error and privacy charge of private logistic regression with Langevin steps instead of exact draws (ours)."""
 
 import numpy as np
 
@@ -36,11 +36,7 @@ METRICS = ("test_error", "test_log_likelihood")
 
 
 def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
-    """Return the compared mechanisms: an exact draw, noise on the mode, Langevin chains of each length, and OPS.
-
-    The exact draw fixes the power of the likelihood in the Langevin chains. OPS, on its smallest ball, takes the
-    budget's ε as a pure ε, which holds at every order.
-    """
+    """Return the compared mechanisms: an exact draw, noise on the mode, Langevin chains of each length, and OPS."""
     exact = LogisticDraw.calibrate(model, n, budget, weighting="diffused", public_time=False)
     steps = [
         LogisticLangevin(model, n, config.order, exact.coefficient, step=config.step, relaxations=relaxations)
@@ -52,7 +48,7 @@ def compared(config, budget: Cost, model: BinaryRegression, n: int) -> list:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `metrics` (mechanisms, 2, repeats), the mechanisms' `method`, `charge`, `steps` and `power`, and n."""
+    """Return the `metrics` (mechanisms, 2, repeats), four facts about each mechanism, and the training size `n`."""
     design = load_design(config.dataset, bounds="public", dropped_level=config.dropped_level, rng=streams("split", 0))
     n, dimension = design.train_features.shape
     model = BinaryRegression(dimension, config.beta0)
@@ -89,7 +85,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Yield one row per mechanism and metric. `behind` says how much worse a mechanism is than an exact draw."""
+    """Yield one row per mechanism and metric."""
     for cell in cells:
         arrays = cell.arrays
         for (i, k), point in places(cell.config, "mechanism", "metric", mechanism=arrays["method"], metric=METRICS):

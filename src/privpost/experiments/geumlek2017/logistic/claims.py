@@ -1,4 +1,4 @@
-"""Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and its appendix figure)."""
+"""Claims on Bayesian logistic regression under RDP (Geumlek et al. 2017, section 5.2, figure 3 and appendix)."""
 
 import numpy as np
 
@@ -12,29 +12,29 @@ from privpost.lab.claims import check, claim, number, word
 LEVEL = 0.05
 # ln ε at which OPS on its smallest ball is compared. At smaller budgets, OPS on any ball is near guessing.
 LARGE = (0, 1, 2, 3)
-# OPS on its smallest ball has to have a test error smaller by at least this.
+# On its smallest ball, OPS must have a test error more than this below that of the paper's OPS.
 GAIN = 0.01
 # A sampler is no better than guessing if its test error is at least this share of the error of guessing the majority.
 MAJORITY = 0.9
-# Largest loss in test error of the smallest ball against the best radius.
+# Largest allowed excess of the test error on the smallest ball over that on the best ball.
 LOSS = 0.05
 # Largest relative distance of the farthest mode from the rim of the smallest ball.
 RIM = 1e-6
 
 
 def leads(rows):
-    """Return the rows with a column `lead`: the gain of the second method over the first, in standard errors."""
+    """Return paired rows with a column `lead`: how far the second method is ahead, in standard errors."""
     sign = np.where(rows.metric == "test_error", 1, -1)
     return rows.assign(lead=sign * in_standard_errors(rows))
 
 
 def critical(rows, comparisons: int) -> float:
-    """Return the critical value of Student's t for one of several comparisons (Bonferroni)."""
+    """Return the one-sided critical value of Student's t, with Bonferroni's correction for `comparisons` tests."""
     return student_limit(int(rows.n_repeats.min()), LEVEL / comparisons)
 
 
 def counts(rows, limit: float) -> dict[str, int]:
-    """Return the number of cells where the second method is significantly ahead, and where it is behind, by name."""
+    """Return, by name, the numbers of rows where the second method is significantly ahead, and significantly behind."""
     return {"significantly ahead": (rows.lead > limit).sum(), "significantly behind": (rows.lead < -limit).sum()}
 
 
@@ -127,7 +127,7 @@ def crossing(rdp_glm):
 )
 def own_bound(logistic_pairs):
     rows = select(logistic_pairs[logistic_pairs.variant.str.endswith("own_bound")], first="ops", second="diffused")
-    # How far OPS, the first, is ahead.
+    # The lead of OPS, which is the first method of each pair.
     rows = leads(rows).assign(lead=lambda table: -table.lead)
     for (dataset, variant, metric), part in rows.groupby(["dataset", "variant", "metric"]):
         name, limit = f"{metric} on {dataset}, {variant}", critical(rows, len(rows) // len(METRICS))
@@ -177,7 +177,7 @@ def smallest_ball(logistic):
 )
 def smallest_ball_beside_samplers(logistic_pairs):
     rows = select(logistic_pairs, variant="smallest_ball", first="ops", metric="test_error")
-    # How far OPS, the first, is ahead.
+    # The lead of OPS, which is the first method of each pair.
     rows = leads(rows).assign(lead=lambda table: -table.lead)
     most = select(decisive(rows), dataset="abalone")
     most = most[most.order == most.order.max()]
@@ -194,7 +194,7 @@ def smallest_ball_beside_samplers(logistic_pairs):
         evidence = {"critical t": limit, "smallest t": least.lead, "its difference": least.difference_mean}
         yield from number(f"{second} on abalone", {**evidence, "its standard error": least.difference_sem})
     for (dataset, second), part in rows[rows.draws == rows.draws.min()].groupby(["dataset", "second"]):
-        # Evidence from all cells, on one split. The samplers are not pure and are charged at their order.
+        # Evidence from all cells, on one split. The samplers are not pure DP, and are charged at their order.
         evidence = {"cells": len(part), **counts(part, critical(part, len(rows)))}
         yield from number(f"all cells, {second} on {dataset}", evidence)
 

@@ -1,4 +1,4 @@
-"""The figures of the study."""
+"""Figures of private logistic regression: errors of all methods, a ranking of two samplers, and balls of OPS."""
 
 import pandas as pd
 
@@ -12,11 +12,12 @@ from privpost.experiments.geumlek2017.logistic.study import decisive
 def test_error(logistic):
     """Test error of private logistic regression (Geumlek et al. 2017, figure 3).
 
-    Mean test error of draws minus that of draws from the non-private posterior, linear below 0.01; one row per order λ,
-    one column per data set. OPS is shown twice: charged as in the paper, and as pure DP on the smallest ball certain to
-    contain the mode (ours). The dotted line is guessing the larger class. Features are scaled by the data's own range,
-    as in the paper, which no ε covers; in the last row they have public bounds (ours). Bars are 95 % intervals of the
-    method's own mean over the draws of one split, not of the difference; all methods share random numbers.
+    Shown is the mean test error, less the value for draws from the non-private posterior. The axis is linear below
+    0.01. Rows are orders λ, and columns are data sets. OPS has two curves: charged as in the paper, and as pure DP on
+    the smallest ball sure to contain the mode (ours). The dotted line is the error of guessing the larger class.
+    Features are scaled by the data's own range, as in the paper; no ε covers this range. In the last row, features have
+    public bounds (ours). Bars are 95 % intervals of a method's own mean over draws on one split. All methods share
+    random numbers.
     """
     table = _losses(logistic, "test_error", "paper").assign(bounds="")
     public = _losses(logistic, "test_error", "corrected").assign(bounds=", public bounds (ours)")
@@ -37,7 +38,8 @@ def test_error(logistic):
 def log_likelihood(logistic):
     """Negative test log-likelihood of private logistic regression (Geumlek et al. 2017, appendix).
 
-    Negative mean log-likelihood minus that of non-private posterior draws, linear below 0.01; otherwise as figure 3.
+    Shown is the negative mean log-likelihood, less the value for draws from the non-private posterior. The axis is
+    linear below 0.01. Rows are orders λ of Rényi DP, and columns are data sets.
     """
     table = _losses(logistic, "test_log_likelihood", "paper")
     table = table.assign(mean=-table["mean"])
@@ -51,11 +53,11 @@ def log_likelihood(logistic):
 
 @figure("method_ranking")
 def ranking(logistic_pairs):
-    """Which of the diffused and the concentrated sampler has the lower test error (ours; Geumlek et al. 2017, figure
-    3).
+    """Test error of the concentrated sampler against the diffused one (ours; Geumlek et al. 2017, figure 3).
 
-    Paired difference in test error, concentrated minus diffused, against ln ε; above 0 diffused is ahead. Bars are 95 %
-    intervals of the mean: of hollow points over draws on one split, of filled points over several splits.
+    Shown is the paired difference in test error, concentrated minus diffused, against ln ε. Above 0 diffused is better.
+    Filled points are means over several splits, and hollow points are means over draws on one split. Bars are 95 %
+    intervals.
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
@@ -80,9 +82,9 @@ def ranking(logistic_pairs):
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
 
-    A larger radius R leaves a smaller power ε/(2cR) of the likelihood; the power is at most 1, so the smallest balls
-    spend less than ε. Vertical lines: the smallest ball that is sure to hold the mode (left), and the paper's c/β
-    (right). Bars are 95 % intervals over the draws of one split.
+    At radius R the likelihood has the power min(1, ε/(2cR)). The smallest balls have power 1 and cost less than ε. The
+    left vertical line marks the smallest ball sure to hold the mode, and the right line the paper's radius c/β. Bars
+    are 95 % intervals over the draws of one split.
     """
     table = select(ops_radius, metric="test_error").assign(method="ops")
     grid = facets.lines(
@@ -109,7 +111,7 @@ def radius(ops_radius):
 
 
 def _losses(table, metric: str, variant: str):
-    """Return rows with a metric's excess over the non-private one; `paper` includes OPS on its smallest ball."""
+    """Return a variant's rows of a metric, less the metric's non-private value."""
     table = select(table, metric=metric)
     ball = select(table, variant="smallest_ball", method="ops").assign(variant="paper", method="ops_ball")
     return facets.excess(select(pd.concat([table, ball]), variant=variant), "mean", ["dataset"])
@@ -124,7 +126,7 @@ def _curves(table, row: str):
 
 
 def _answer(table) -> str:
-    """Return the sentence that OPS, charged as in the paper, never leads a sampler, or "" if it does in some cell."""
+    """Return the finding that OPS charged as in the paper never leads a sampler, or "" if it leads in some cell."""
     worst = table[table.method == "ops"].set_index(["dataset", "order", "log_epsilon"])["mean"].rename("ops")
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(worst.index.names).join(worst, how="inner")

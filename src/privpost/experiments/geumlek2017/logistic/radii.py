@@ -20,7 +20,7 @@ TABLE = {
 
 
 def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | None) -> LogisticOps:
-    """Return OPS at a pure ε on a ball of `times` the smallest radius at this ε, or of radius c/β for `times` None."""
+    """Return OPS at a pure ε on a ball of `times` the smallest radius, or on the paper's ball if `times` is None."""
     beta, bound = model.prior_precision, model.feature_bound
     smallest = ops_radius(ops_power_at(epsilon, beta, bound, "smallest_ball"), beta, bound, "smallest_ball")
     ball = bound / beta if times is None else times * float(smallest)
@@ -28,9 +28,10 @@ def mechanism(model: BinaryRegression, n: int, epsilon: float, times: float | No
 
 
 def farthest_mode(power: float, beta: float, bound: float) -> float:
-    """Return the norm of the posterior mode if all records are equal, at its largest over the records' length t ≤ c.
+    """Return the largest norm of the posterior mode when all records are equal.
 
-    The mode w solves βw = ρt/(1 + exp(tw)). The equation has one root, which rises with t up to the maximum.
+    For records of length t the norm w solves βw = ρt/(1 + exp(tw)), where ρ is the power of the likelihood and β the
+    prior precision. The maximum is over lengths t up to `bound`.
     """
     from scipy.optimize import brentq, minimize_scalar
 

@@ -102,7 +102,7 @@ def check(config) -> None:
 
 
 def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Callable[[], LogisticSampling]]]:
-    """Return a pair for each ε and radius: the budget, and a function that makes the mechanism from n alone."""
+    """Return, for each ε and radius, the budget and a function that makes the mechanism without reading the data."""
     # In a simulation, the time of a release need not be public.
     options: dict = {"public_time": False}
     kind: type[LogisticSampling] = LogisticDraw
@@ -133,7 +133,7 @@ def calibrations(config, model: BinaryRegression, n: int) -> list[tuple[Cost, Ca
 
 
 def is_pure(config) -> bool:
-    """Return whether a cell's method is OPS, charged by a pure ε that is the same at every order."""
+    """Return whether a cell charges OPS by a pure ε."""
     return config.variant == "smallest_ball" or (config.variant, config.method) == ("paper", "ops")
 
 
@@ -143,13 +143,12 @@ def on_balls(config) -> bool:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the metrics of every repeat, the coefficients and the proposals per draw.
+    """Return the metrics of every repeat, facts about the mechanisms, and the proposals per draw.
 
-    `metrics` (numbers of splits, epsilons, radii, 2, repeats): a repeat is the mean over `draws` draws. Repeats are
-    divided evenly among the splits. Three arrays have shape (epsilons, radii): `coefficient`, which is β or ρ; `radius`
-    of the ball, nan if there is no ball; and `spent`, the ε of the draw's cost. `proposals` and `expected_proposals`
-    (numbers of splits, epsilons, radii) are per draw, on the first split. `n` () is the number of training examples.
-    `majority_error` () is the test error of guessing the larger class of the training data.
+    `metrics` (numbers of splits, epsilons, radii, 2, repeats) are test error and log-likelihood, each a mean over the
+    draws of a repeat. `coefficient`, `radius` of the ball (nan without a ball) and `spent` ε have shape (epsilons,
+    radii). `proposals` and `expected_proposals` (numbers of splits, epsilons, radii) are of the first split. `n` () is
+    the number of training records. `majority_error` () is the test error of guessing the larger training class.
     """
     shape = len(config.log_epsilon), len(config.times_smallest) if on_balls(config) else 1
     metrics = np.full((len(config.n_splits), math.prod(shape), len(METRICS), config.trials), np.nan)
@@ -198,22 +197,21 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _draws(config, ledger, account: str, mechanism, statistics, streams, split: int, repeats: int, start):
-    """Return the release of one split at one ε: the draws of all the split's repeats, and how they were made."""
+    """Return the draws of all repeats of one split at one ε, and a report on how they were sampled."""
     rng, size = streams("sampler", split), repeats * config.draws
     trials = slice(split * size, (split + 1) * size)
     return ledger.release(account, mechanism, statistics, rng, size=size, repeats=trials, start=start)
 
 
 def _account(config, n_splits: int, budget: Cost, j: int) -> str:
-    """Return the name of a budget's ledger account. Each draw of each repeat may spend the whole budget."""
+    """Return the name of a budget's ledger account."""
     name = f"{config.method}/epsilon={budget.epsilon:.6g}/splits={n_splits}"
     times = config.times_smallest
     return f"{name}/times={times[j % len(times)]}" if on_balls(config) else name
 
 
 def tabulate(cells):
-    """Return five tables: metrics on one split, metrics on several splits, paired differences, the guarantees
-    `rdp_glm`, and metrics of OPS on balls of many radii."""
+    """Return five tables: metrics on one split, on several splits, paired differences, guarantees, OPS by radius."""
     import pandas as pd
 
     balls = [cell for cell in cells if on_balls(cell.config)]
@@ -249,7 +247,7 @@ def tabulate(cells):
 
 
 def _orders(cell, cells) -> list:
-    """Return the orders at which a cell's results are compared: the cell's order, else all orders of its data set."""
+    """Return the orders at which a cell's results are compared."""
     config = cell.config
     if not is_pure(config) or config.order is not None:
         return [config.order]
@@ -276,7 +274,7 @@ def _rows(cell):
 
 
 def _glm_rows(cells):
-    """Yield by data set the Rényi guarantees of one posterior draw, and of OPS with the same parameters."""
+    """Yield, for each data set, the Rényi guarantees of one posterior draw and of OPS at the same power."""
     sizes = {cell.config.dataset: (int(cell.arrays["n"]), cell.config) for cell in cells}
     for dataset, (n, config) in sorted(sizes.items()):
         for power in config.glm_powers:
@@ -295,16 +293,12 @@ def _glm_rows(cells):
 
 
 def decisive(pairs):
-    """Return each cell's pairs with the most draws. These pairs detect smaller differences and vary the split."""
+    """Return, for each data set, order and ε, the paired differences that are based on the most draws."""
     return pairs[pairs["draws"] == pairs.groupby(["dataset", "order", "log_epsilon"])["draws"].transform("max")]
 
 
 def _pairs(cells):
-    """Yield differences of both metrics, first method minus second, paired by repeat.
-
-    Methods share splits and random numbers. With one split, each repeat is one draw. With several splits, each repeat
-    is the mean of many draws on the repeat's own split.
-    """
+    """Yield paired differences of both metrics, first method minus second."""
     metrics = {}
     for cell in cells:
         config = cell.config

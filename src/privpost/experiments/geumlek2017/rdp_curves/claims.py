@@ -1,4 +1,4 @@
-"""RDP curves of the diffused and concentrated beta-Bernoulli posterior samplers (Geumlek et al. 2017, figure 1)."""
+"""Claims on RDP curves of the diffused and concentrated beta-Bernoulli samplers (Geumlek et al. 2017, figure 1)."""
 
 import numpy as np
 

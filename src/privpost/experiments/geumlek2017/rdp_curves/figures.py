@@ -1,4 +1,4 @@
-"""The figures of the study."""
+"""Figure of RDP curves of the diffused and the concentrated posterior."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ TOP = 2.0  # end of the paper's axis
 def curves(rdp_curves):
     """RDP curves of the diffused and the concentrated posterior (Geumlek et al. 2017, figure 1).
 
-    One panel per mechanism, one curve per coefficient (r if diffused, m if concentrated), which stands at the curve's
-    end. Dashed lines are asymptotes. Curves are exact suprema over neighbouring data sets; the paper's four pairs, in
-    the table, charge more at low orders. Coefficient 1 is the direct posterior. There are no bars, as the values are
-    computed, not simulated.
+    Each panel shows one mechanism. Each curve has one coefficient (r if diffused, m if concentrated), which is printed
+    at the curve's end. Coefficient 1 is the direct posterior. Dashed lines are asymptotes. Curves are exact suprema
+    over neighbouring data sets; the paper's four pairs, in the table, charge more at low orders. The values are
+    computed, not simulated, so there are no bars.
     """
     table = rdp_curves[rdp_curves.method != "direct"]
     methods, largest = facets.ordered(table.method, "method"), table.order.max()
@@ -28,7 +28,7 @@ def curves(rdp_curves):
             exact = select(table, method=method, coefficient=coefficient, supremum="exact")
             curve = exact[np.isfinite(exact.epsilon)].sort_values("order")
             asymptote = curve.asymptote.iloc[0]
-            # The curve rises to infinity at its asymptote, so the curve is drawn up to the asymptote.
+            # The curve rises to infinity at its asymptote, and is drawn up to there.
             end = ([asymptote], [2 * TOP]) if asymptote <= largest else ([], [])
             panel.plot(np.append(curve.order, end[0]), np.append(curve.epsilon, end[1]), color=shade)
             if asymptote <= largest:
@@ -47,7 +47,7 @@ def curves(rdp_curves):
 
 
 def _name(axes, curve, coefficient: float, shade, largest: float, row: int) -> None:
-    """Print a coefficient where its curve leaves the panel: at the top, or on the right."""
+    """Print a coefficient where its curve leaves the panel."""
     curve = curve[curve.epsilon < TOP].sort_values("order")
     at, value = curve.order.iloc[-1], curve.epsilon.iloc[-1]
     words = {"fontsize": 7, "color": shade, "annotation_clip": False, "textcoords": "offset points"}

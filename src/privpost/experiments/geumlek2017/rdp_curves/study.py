@@ -36,11 +36,12 @@ TABLES = {
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `epsilon` (methods, suprema, orders), the RDP curves at one coefficient, and arrays on rounded draws.
+    """Return the RDP curves at one coefficient, and the privacy and error of rounded draws.
 
-    Nothing is released. `rounded` (methods, bits, orders + 1) has the ε of rounded draws, last at order infinity.
-    `ideal` (methods, orders + 1) is the ε without rounding. `error_ratio` (methods, bits) is the error over the error
-    without rounding. These are nan if not asked for. The direct posterior is nan except in the cell of coefficient 1.
+    The curves `epsilon` have shape (methods, suprema, orders). `rounded` (methods, bits, orders + 1) is the ε of
+    rounded draws, and `ideal` (methods, orders + 1) is the ε without rounding. The last order of both is infinity.
+    `error_ratio` (methods, bits) is the error over the error without rounding. The direct posterior is nan at
+    coefficients below 1.
     """
     epsilon = np.full((len(config.method), len(config.supremum), len(config.order)), np.nan)
     orders, bits = _axes(config)
@@ -61,13 +62,12 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _axes(config) -> tuple[list[float], list[int]]:
-    """Return the orders for rounded draws, the last of which is infinity, and the numbers of bits, ascending."""
+    """Return the orders for rounded draws, ending with infinity, and the ascending numbers of bits."""
     return [*config.rounded_orders, math.inf], sorted(config.bits)
 
 
 def tabulate(cells):
-    """Return two tables: `rdp_curves` with one row per method, coefficient, supremum and order, and `rounding` with
-    one row per method, coefficient, number of bits and order. `epsilon` is inf beyond the asymptote."""
+    """Return two tables: `rdp_curves` has the curves, and `rounding` has privacy and error of rounded draws."""
     return {"rdp_curves": _curves(cells), "rounding": _rounding(cells)}
 
 

@@ -1,4 +1,4 @@
-"""Theorem 15 of Geumlek et al. (2017): convexity, and neighbours at the boundary."""
+"""Claims on theorem 15 of Geumlek et al. (2017): convexity of the divergence, and neighbours at the boundary."""
 
 from privpost.experiments.claim_helpers import ends
 from privpost.lab.claims import check, claim, number

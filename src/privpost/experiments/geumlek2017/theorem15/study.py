@@ -1,4 +1,4 @@
-"""Theorem 15 of Geumlek et al. (2017), binary data: where neighbours differ most, and convexity of the divergence."""
+"""Theorem 15 of Geumlek et al. (2017) on binary data: neighbours that differ most, and convexity of the divergence."""
 
 import itertools
 
@@ -34,7 +34,7 @@ def laws(config, counts) -> np.ndarray:
 
 
 def neighbours(config) -> tuple[float, float]:
-    """Return the largest divergence between neighbours at the ends of the range of counts, and between all others."""
+    """Return two largest divergences between neighbours: at the ends of the range of counts, and elsewhere."""
     ones = np.arange(config.n + 1)
     counts = laws(config, np.stack([ones, config.n - ones], axis=-1))
     fewer, more = counts[:-1], counts[1:]
@@ -44,10 +44,10 @@ def neighbours(config) -> tuple[float, float]:
 
 
 def convexity(config) -> tuple[float, int]:
-    """Return the smallest relative excess of two divergences' mean over the midpoint's divergence, and the pair count.
+    """Return the smallest relative convexity gap of the Rényi divergence D(P ‖ Q) in Q, and the number of pairs tried.
 
-    The divergence is convex in the second posterior if no excess is negative. The first posterior has no success.
-    Natural and beta parameters have the same midpoint, as the natural parameters are linear in the beta parameters.
+    P is the posterior without successes. For a pair of laws Q, the gap is the mean of both divergences less the
+    divergence at the midpoint, as a share of the mean. The divergence is convex on the grid if no gap is negative.
     """
     axis = np.linspace(0, config.n, config.points)
     first = laws(config, [0, config.n])
@@ -62,7 +62,7 @@ def convexity(config) -> tuple[float, int]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `found` (n, orders, 4), where the last axis is the columns of the table. Nothing is released."""
+    """Return `found` (n, orders, 4): the results of `neighbours` and of `convexity`."""
     values = np.empty((len(config.n), len(config.order), 4))
     for at, point in places(config, "n", "order"):
         values[at] = *neighbours(point), *convexity(point)

@@ -1,4 +1,4 @@
-"""Claims on theorem 16: the bound compared with the divergences of pairs of data sets."""
+"""Claims on theorem 16 of Geumlek et al. (2017): the bound compared with divergences between posteriors."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ def tight(theorem16, theorem16_limits):
         yield from number(f"shares, order {order:g}", dict(zip(part.n, part.share_of_paper, strict=True)))
     yield from number("largest share", logistic.share_of_paper.max())
     limits = theorem16_limits.sort_values("beta", ascending=False)
-    # The choice sin² a = 1/M gives this lower bound. It tends to 1, as M grows like the root of 1/beta.
+    # This lower bound is the share at sin² a = 1/M. It tends to 1, as M grows like the root of 1/beta.
     least = (1 - 1 / limits.distance) / (1 + np.exp(-np.sqrt(limits.distance))) ** 2
     growth = limits.distance * np.sqrt(limits.beta)
     reached = limits.share.between(least, 1).all() and np.allclose(growth, growth.iloc[0])
@@ -31,7 +31,7 @@ def tight(theorem16, theorem16_limits):
 
 
 def links(shares, words: str):
-    """Yield, for each link, a check that no share of a bound exceeds 1, and the largest share as evidence."""
+    """Yield, for each link, a check that the share of the bound is at most 1, and this share as evidence."""
     for link, share in shares.items():
         yield check(link, share <= 1)
         yield from number(f"{words}, {link}", share)

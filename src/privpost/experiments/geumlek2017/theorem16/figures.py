@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of theorem 16's bound for three link functions."""
 
 import numpy as np
 import pandas as pd
@@ -17,11 +17,12 @@ TOP = 1e6
 
 @figure("theorem16_links")
 def links(theorem16):
-    """Does the bound of theorem 16 hold for three links (Geumlek et al. 2017, section 4.2)?
+    """The bound of theorem 16 for three links (Geumlek et al. 2017, section 4.2).
 
-    Exact Rényi divergence between two posteriors in a plane, by quadrature, over the bound. Above 1 (shaded) the bound
-    fails. With B = 1 it holds for logistic regression alone; if B is the largest slope of a loss in a ball of weights,
-    it holds for all three. There are no bars, as the values are computed, not simulated.
+    Shown is the exact Rényi divergence between two posteriors in a plane, by quadrature, over the bound. Above 1
+    (shaded) the bound fails. With B = 1 the bound holds for logistic regression alone. If B is the largest slope of a
+    loss in a ball of weights, the bound holds for all three links. The values are computed, not simulated, so there are
+    no bars.
     """
     parts = [
         theorem16[theorem16.radius.notna() == ball].assign(panel=panel, share=theorem16[column].replace(np.inf, TOP))

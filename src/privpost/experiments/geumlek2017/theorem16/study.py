@@ -68,11 +68,10 @@ LOSSES = {
 
 
 def worst_pair(config, n: float, beta: float, order: float, radius: float | None) -> tuple[float, float, float]:
-    """Return the largest Rényi divergence of two posteriors of weights in a plane, and the a and t that attain it.
+    """Return the largest Rényi divergence of two posteriors in a plane, and the angle a and length t that attain it.
 
-    The changed record is (± cos a, sin a). The other records, called pushers, are (0, −t) with the other label. They
-    make the changed record's label unlikely. Short pushers move the mode farther: a pusher of length t pushes a mode
-    at distance M with the force t/(1 + exp(tM)).
+    The changed record is (± cos a, sin a). The other records are (0, −t) with the other label. These records push the
+    weights away, so that the changed record's label becomes unlikely.
     """
     changed, pushing = LOSSES[config.link]
     # A logistic record moves the mode by at most 1/(nβ). The slopes of the other losses fall as their records push.
@@ -95,13 +94,11 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 
 
 def limit_share(beta: float) -> tuple[float, float, float]:
-    """Return the share of the bound that the worst pairs reach as n → ∞ (logistic link), the distance M, and sin a.
+    """Return the largest share of theorem 16's bound as n → ∞, the mode's distance M from 0, and sin a.
 
-    The mode's distance M from 0 satisfies βM = t/(1 + exp(tM)). So M² ≤ κ/β with κ = max x/(1 + exp(x)). Pushers of
-    length x/M attain this bound. Around the mode both posteriors become Gaussian. Their precision along the first axis
-    is nβ, as the pushers do not affect it. Along this axis, the log-densities differ by the slope
-    2 cos a/(1 + exp(−M sin a)). The divergence is proportional to the squared slope over the precision. Its share of
-    the bound is cos² a/(1 + exp(−M sin a))² at every order. The share tends to 1 as β → 0, with sin² a = 1/M.
+    The link is logistic. Records of length t push the mode to M with βM = t/(1 + exp(tM)). So M² is at most κ/β, where
+    κ is the maximum of x/(1 + exp(x)). In the limit both posteriors are Gaussian around the mode, with the precision nβ
+    along the first axis. At every order the share is cos² a/(1 + exp(−M sin a))², maximised over a.
     """
     from scipy.optimize import minimize_scalar
 
@@ -123,15 +120,12 @@ def check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `pairs` (sizes, orders, 2, 3) and `limits` (betas, 3), the `limit_share` of the logistic link.
-
-    The axes of length 2 and 3 of `pairs` are (no ball, ball) and (divergence, angle, pushers' length). Without a ball,
-    the divergence is infinite in two cases: for the cloglog loss exp(z), which outgrows every Gaussian, and for the
-    probit loss, which grows like z²/2, if λ − 1 times this loss outweighs the prior.
-    """
+    """Return `pairs` (sizes, orders, 2, 3), the results of `worst_pair`, and `limits` (betas, 3) from `limit_share`."""
     pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(pairs.shape[:3]):
         radius = (None, config.radius)[k]
+        # Without a ball, the cloglog loss exp(z) outgrows every Gaussian, and the probit loss grows like z²/2. Then the
+        # divergence is infinite if λ − 1 times the loss outweighs the prior.
         heaviest = {"cloglog": math.inf, "probit": config.orders[j] - 1}.get(config.link, 0)
         if radius is None and heaviest >= config.n[i] * config.betas[i]:
             pairs[i, j, k, 0] = math.inf
@@ -142,10 +136,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def tabulate(cells):
-    """Return two tables: divergences with their shares of the bounds by link, n, order and ball, and limits by β.
-
-    `bound_paper` uses the slope bound B = 1, as the paper does for all three links. `bound_own` uses the ball's B.
-    """
+    """Return two tables: divergences with their shares of the bounds, and the limits of the shares by β."""
     import pandas as pd
 
     rows, limits = [], []

@@ -1,4 +1,4 @@
-"""Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2)."""
+"""Claims on privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2)."""
 
 import math
 
@@ -14,7 +14,7 @@ BOTH = "paper, corrected"
 
 
 def curves(tradeoff, order):
-    """Return the rows of KL at an order, sorted by log epsilon and grouped by (variant, method)."""
+    """Return the rows of KL at an order, sorted by log epsilon and grouped by variant and method."""
     rows = select(tradeoff[tradeoff.method != "non_private"], metric="kl", order=order)
     return rows.sort_values("log_epsilon").groupby(["variant", "method"])
 
@@ -61,7 +61,7 @@ def floors(tradeoff):
 
 
 def modes(curve) -> int:
-    """Return the number of local maxima of a density (grid ends included) that reach 5 % of its highest maximum."""
+    """Return the number of local maxima of a density that exceed 5 % of the largest value. Grid ends may be maxima."""
     density = np.concatenate([[0.0], curve.sort_values("theta").density.to_numpy(), [0.0]])
     middle = density[1:-1]
     return int(np.sum((middle > density[:-2]) & (middle > density[2:]) & (middle > 0.05 * middle.max())))

@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of privacy against utility of the beta-Bernoulli mechanisms."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ END = 0.0
 def tradeoff(tradeoff):
     """Privacy against utility of the beta-Bernoulli mechanisms, on the paper's axes (Geumlek et al. 2017, figure 2).
 
-    KL(non-private ‖ output) (above) and negative log-likelihood of a held-out count (below), one column per order of
-    Rényi DP. The mechanisms meet beyond the end of the paper's axis. Charges are exact; the paper's charges are also
-    drawn where they differ. Curves are means over repeats; their 95 % intervals are thinner than the lines.
+    Above is KL(non-private ‖ output), below the negative log-likelihood of a held-out count. Columns are orders of
+    Rényi DP. The mechanisms meet beyond the end of the paper's axis. Charges are exact. The paper's charges are also
+    drawn where they differ. Curves are means over repeats; the 95 % intervals are thinner than the lines.
     """
     from matplotlib.patches import Patch
 

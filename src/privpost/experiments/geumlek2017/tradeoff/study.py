@@ -1,8 +1,8 @@
 """Privacy against utility of the beta-Bernoulli mechanisms under RDP (Geumlek et al. 2017, figure 2).
 
 Panels (a, b) show the KL divergence from the true posterior to each mechanism's output. Panels (c, d) show the negative
-log-likelihood of held-out data under one released parameter. The study has two versions: the likelihood of the ordered
-records, and that of their count. The versions differ by ln C(n, k). The paper plots the version of the count.
+log-likelihood of held-out data under one released parameter. The data are either the ordered records or, as the paper
+plots, the count of ones. The two log-likelihoods differ by ln C(n, k).
 """
 
 import itertools
@@ -56,7 +56,7 @@ WIDTHS = 12
 
 
 def _calibrated(method: str, config, log_epsilon: float, prior=None):
-    """Return the mechanism with the smallest noise, or the largest coefficient, that (order, epsilon)-RDP allows."""
+    """Return a method's mechanism, calibrated to (order, epsilon)-RDP."""
     model = BetaBernoulli(*(prior or (config.alpha, config.beta)))
     budget = Cost("rdp", math.exp(log_epsilon), order=config.order)
     if method == "gaussian":
@@ -68,8 +68,8 @@ def _calibrated(method: str, config, log_epsilon: float, prior=None):
 def released_log_density(theta, mechanism: GaussianMechanism, successes: float, nodes: int) -> np.ndarray:
     """Return the log-density at `theta` of a draw from the posterior that the Gaussian mechanism releases.
 
-    The noisy count, projected to [0, n], has two atoms and a continuum between them. The continuum is integrated by
-    Gauss-Legendre quadrature with `nodes` nodes over the counts that the noise can reach.
+    The noisy count, projected to [0, n], has atoms at 0 and n. Quadrature with `nodes` nodes averages over other
+    counts.
     """
     model, n, sd = mechanism.model, mechanism.n, mechanism.sigma
     low, high = max(0.0, successes - WIDTHS * sd), min(float(n), successes + WIDTHS * sd)
@@ -122,11 +122,11 @@ def check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return arrays over (method, log epsilon), and three arrays for the tables `limits` and `reach`.
+    """Return curves over (method, log epsilon), densities at the smallest ε, and coefficients under other priors.
 
-    Over (method, log epsilon): `kl` and its numerical `error`; `coefficient`, which is r, m or the standard deviation
-    of the noise; and for each of `LIKELIHOODS`, `_mean` and `_sd` over trials. `theta`, `density` (method, points): the
-    output's density at the smallest ε. `reached` (priors, 2, budgets): coefficients of `SAMPLERS` under other priors.
+    The curves are `kl`, its numerical `error`, `coefficient` (r, m or the standard deviation of the noise), and the
+    mean and standard deviation over trials of each of `LIKELIHOODS`. `theta` and `density` (method, points) are of the
+    output at the smallest ε. `reached` (priors, 2, budgets) has the coefficients of `SAMPLERS`.
     """
     model = BetaBernoulli(config.alpha, config.beta)
     shape = (len(config.method), len(config.log_epsilon))
@@ -172,7 +172,7 @@ def _reached(config) -> np.ndarray:
 
 
 def _draws(config, mechanisms, statistics, streams, block, ledger):
-    """Yield pairs: an array index (method, log epsilon), and one released parameter per trial."""
+    """Yield an array index (method, log epsilon), and one released parameter per trial."""
     requests = {}
     for (i, method), (j, log_epsilon) in itertools.product(enumerate(config.method), enumerate(config.log_epsilon)):
         rng = streams("mechanism", block.index)
@@ -187,7 +187,7 @@ def _draws(config, mechanisms, statistics, streams, block, ledger):
 
 
 def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
-    """Return the statistics (size, 2) of a block's data, and the statistics (size, 2) of the held-out data."""
+    """Return the statistics of a block's data and of the held-out data, each of shape (size, 2)."""
     rng = streams("data", block.index)
     counts = rng.binomial(config.n, config.held_out_probability, size=(2, block.size)).astype(float)
     statistics = np.stack([counts, config.n - counts], axis=-1)
@@ -195,7 +195,7 @@ def _data(config, streams, block) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _limit(method: str, mechanism, config) -> tuple[np.ndarray, np.ndarray]:
-    """Return a grid of θ over the bulk of the output's law, and the output's density on it."""
+    """Return a grid of θ, and the density of a mechanism's output on the grid."""
     if method == "gaussian":
         theta = np.linspace(0, 1, LIMIT_POINTS)[1:-1]
         theta = np.concatenate([[theta[0] / 2], theta, [1 - theta[0] / 2]])
@@ -216,8 +216,7 @@ def _prior(config) -> dict[str, float]:
 
 
 def tabulate(cells):
-    """Return three tables: the curves (`tradeoff`), the densities at the smallest ε (`limits`), and the coefficients
-    at some budgets under several priors (`reach`)."""
+    """Return three tables: `tradeoff` has the curves, `limits` the densities, and `reach` the coefficients."""
     import pandas as pd
 
     curves, limits, reach = [], [], []

@@ -1,4 +1,4 @@
-"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws."""
+"""Claims on calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws."""
 
 import math
 
@@ -15,7 +15,7 @@ LAWS = {"poisson": "its own law", "multinomial": "the model's law"}
 
 
 def place(row) -> str:
-    """Return a row's setting as text."""
+    """Return a row's model, law, n, ε and variant as text."""
     variant = {"paper": ", clipped", "corrected": ", projected"}.get(row.variant, "")
     return f"{row.model}, {row.law}, n = {row.n}, epsilon = {row.epsilon:g}{variant}"
 

@@ -1,4 +1,4 @@
-"""Exact noise-aware posteriors of the probability of the first level in the first cell, in two cases."""
+"""Exact noise-aware posteriors of the probability of the first level in the first cell, in two small cases."""
 
 import numpy as np
 from scipy.special import betainc, betaln, gammaln
@@ -7,16 +7,10 @@ from privpost.samplers.noise_aware.exact_counts import count_probabilities
 
 
 def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
-    """Return the posterior's mass below the true value, its mean and its mean square (3, trials), or None if not known.
+    """Return the posterior's mass below the true value, mean and mean square (3, trials), or None if not known.
 
-    The posterior is known in two cases, both under uniform priors. For one state, cell and field, it is computed by
-    convolution. For two states, two months of one region and fields of two levels, it is computed by enumeration.
-
-    Args:
-        config: the study's settings.
-        noisy: releases (trials, cells, levels).
-        scale: scale of the Laplace noise.
-        truth: true probabilities of the first level (trials,).
+    Known posteriors have uniform priors and the multinomial law. They have one state, cell and field, or two states,
+    two months of one region and fields of two levels. `noisy` are releases (trials, cells, levels).
     """
     flat = config.emission_concentration == config.transition_concentration == 1 and config.law == "multinomial"
     shape = config.n_states, config.regions, config.months
@@ -29,7 +23,7 @@ def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
 
 
 def statistics(counts, n, truth, levels=2) -> np.ndarray:
-    """Return mass below `truth`, mean and mean square of Beta(1 + c, levels − 1 + n − c), (3, trials, counts)."""
+    """Return mass below `truth`, mean and mean square (3, trials, counts) of each count's conjugate posterior."""
     alpha, size = 1.0 + counts, n + float(levels)
     below = betainc(alpha, size - alpha, truth[:, None])
     mean = np.broadcast_to(alpha / size, below.shape)
@@ -37,13 +31,10 @@ def statistics(counts, n, truth, levels=2) -> np.ndarray:
 
 
 def two_months(noisy, scale: float, n: int, truth) -> np.ndarray:
-    """Return the posterior's mass below `truth`, mean and mean square, given releases (trials, 2, fields, 2).
-
-    The method is a sum over all counts of n events and all states. Emission and transition probabilities are integrated
-    out. All ways to divide the events between the cells are equally likely. So are equal and different states.
-    """
+    """Return the posterior's mass below `truth`, mean and mean square, given releases (trials, 2, fields, 2)."""
     result, total = np.zeros((3, len(noisy))), np.zeros(len(noisy))
     of_all = statistics(np.arange(n + 1), n, truth)
+    # All divisions of n events between the two cells are equally likely, and so are equal and different states.
     for events in range(n + 1):
         counts = np.arange(events + 1), np.arange(n - events + 1)
         fits = [

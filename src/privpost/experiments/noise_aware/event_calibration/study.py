@@ -1,18 +1,12 @@
 """Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws.
 
-Every trial draws emissions, states and counts, and releases the counts as the study of war logs does. `law` is the law
-of the counts. `poisson` is the law of the noise-aware chain: each cell has a rate, and all counts are independent.
-`multinomial` is the law of the hidden Markov model: all fields of a cell share the cell's number of events, and n is
+The law `poisson` is that of the noise-aware chain: each cell has a rate, and all counts are independent. The law
+`multinomial` is that of the hidden Markov model: all fields of a cell share the cell's number of events, and n is
 public. Poisson counts do not sum to n, so they get the noise of a release of n further events.
 
-U is the quantile of the true probability of the first level, in the state of the first cell, in its posterior. This
-probability does not depend on the states' labels. From draws, U is the rank of the true probability among draws that
-are far enough apart to be independent. The rank is uniform for any number of draws. `kl` is the divergence of the
-posterior mean of the first cell's first field from the true law. The mean of `kl` is smallest for the true posterior.
-
-The levels of a field are exchangeable, so the sum of z² over all levels of the first field tests the width of the
-levels' posteriors (`evaluation.spread`). Two small cases have an exact reference for the first level: one state, cell
-and field by convolution, and two months, two states and fields of two levels by enumeration.
+U is the quantile of the true probability of the first level, in the state of the first cell, in its posterior. `kl` is
+the divergence of the posterior mean of the first cell's first field from the true law. The sum of z² over all levels of
+the first field tests the width of the posteriors (`evaluation.spread`).
 """
 
 import numpy as np
@@ -67,7 +61,7 @@ AWARE = ("gibbs", "exact")
 
 
 def rows(config) -> list[Row]:
-    """Return the rows: each method at all its settings. Raises SettingError if the model has none of the methods."""
+    """Return a row for each method and setting. Raises SettingError if no method serves the model."""
     one = (config.n_states, config.regions, config.months) == (1, 1, 1)
     methods = [name for name in config.method if name != ("gibbs" if one else "exact")]
     if not methods:
@@ -82,8 +76,10 @@ check = rows
 
 
 def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the true emission probabilities (trials, levels) of the first cell's state, counts (trials, cells, levels)
-    from the setting's law, and counts of n events. The two arrays of counts differ under the Poisson law only."""
+    """Return true emission probabilities, counts from the setting's law, and counts of n events.
+
+    The probabilities (trials, levels) are of the first cell's state. Both arrays of counts are (trials, cells, levels).
+    """
     n_states, n_cells = config.n_states, len(layout.first)
     moves = rng.dirichlet(np.full(n_states, config.transition_concentration), (size, n_states))
     states = np.empty((size, n_cells), int)
@@ -106,10 +102,10 @@ def draw_data(config, layout, size, rng) -> tuple[np.ndarray, np.ndarray, np.nda
 def simulate(config, streams, ledger) -> dict:
     """Return quantiles, divergences and diagnostics of all rows, nan if not known.
 
-    `quantiles` (rows, levels, trials) are of the first field's levels. `kl`, `oracle` and `averaged` have shape
-    (rows, trials). `oracle` is the first level's exact quantile, and `averaged` the share of draws below the truth.
-    `variances` (rows, 2, trials): of the method's and of the exact posterior of the first level. `rhat` and `ess`
-    (rows,): medians over trials, from split chains.
+    `quantiles` (rows, levels, trials) are of the first field's levels. Three arrays have shape (rows, trials): the
+    divergence `kl`, the first level's exact quantile `oracle`, and `averaged`, the share of draws below the true value.
+    `variances` (rows, 2, trials) are those of the method's and of the exact posterior of the first level. `rhat` and
+    `ess` (rows,) are medians over the first block's trials.
     """
     listed, setup = rows(config), _setup(config)
     shape = len(listed), config.trials
@@ -142,7 +138,7 @@ def _setup(config) -> Setup:
 
 
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
-    """Return a block's values of the arrays of `simulate`, given noisy counts and the true emission probabilities."""
+    """Return one row's values of the arrays of `simulate` for a block of trials."""
     field, found = setup.prior.fields[0], {}
     given = noisy if row.variant is None else count_tables.processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:
@@ -170,7 +166,7 @@ def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
 
 
 def _independent_draws(config, setup, noisy, scale, rng):
-    """Return independent draws (draws, trials, levels) of the first field's probabilities, and the posterior means."""
+    """Return independent draws (draws, trials, levels) of the first field's probabilities, and posterior means."""
     field, b, number = setup.prior.fields[0], setup.prior.emission, config.iterations - config.burn_in
     arguments = config.sizes, b, config.n, scale, number, rng
     counts = np.stack([exact_counts.class_counts(release, *arguments)[:, 0, field] for release in noisy], axis=1)
@@ -194,7 +190,7 @@ def _chain_draws(setup, row, counts, scale, burn_in, rng) -> np.ndarray:
 
 
 def tabulate(cells):
-    """Return two tables: calibration and divergence by method, and paired differences from noise-aware divergences."""
+    """Return two tables: calibration and divergence by method, and paired differences of divergences."""
     table, pairs = [], []
     for cell in cells:
         config, arrays, listed = cell.config, cell.arrays, rows(cell.config)

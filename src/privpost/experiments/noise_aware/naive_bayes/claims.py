@@ -1,4 +1,4 @@
-"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior, and one that ignores the noise."""
+"""Claims on naive Bayes from counts with Laplace noise: noise-aware against noise-naive posteriors."""
 
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.rows import select

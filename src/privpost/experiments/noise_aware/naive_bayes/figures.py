@@ -1,4 +1,4 @@
-"""The figure of the study."""
+"""Figure of predictions and posteriors of naive Bayes from noisy counts."""
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,9 @@ NAMES = {"paper": "", "consistent": "least-squares counts", "families": "one nod
 def losses(naive_bayes):
     """Predictions and posteriors of naive Bayes from counts with Laplace noise, noise-aware or noise-naive (ours).
 
-    Shown are the fewest records, with parameters drawn from the posteriors' prior, Beta(1, 1). Other numbers of records
-    and laws of the parameters, which look alike, are in the table. Accuracy and log-likelihood are losses against the
-    non-private posterior; MMD is the root mean square over three parameters and all repeats. Bars are 95 % intervals.
+    The figure shows the smallest number of records, with true parameters drawn from the posteriors' prior, Beta(1, 1).
+    Accuracy and log-likelihood are losses against the non-private posterior. MMD is the root mean square over three
+    parameters and all repeats. Bars are 95 % intervals. Other cases look alike, and are in the table.
     """
     table = naive_bayes[(naive_bayes.n == naive_bayes.n.min()) & (naive_bayes.concentration == 1)]
     lost = facets.excess(table[table.metric.isin(["accuracy", "log_likelihood"])], "mean", ["metric"])

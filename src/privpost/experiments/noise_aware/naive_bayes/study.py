@@ -1,4 +1,4 @@
-"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior, and one that ignores the noise."""
+"""Naive Bayes from counts with Laplace noise: the exact noise-aware posterior, and posteriors that ignore the noise."""
 
 import functools
 from typing import NamedTuple
@@ -32,8 +32,8 @@ TABLES = {
     "naive_bayes_calibration": {},
     "naive_bayes_ecdf": {},
 }
-# Parameters with rows in the tables, as (attribute, class). None is the class probability. The attributes are
-# exchangeable, so one attribute stands for all. z² sums over all attributes.
+# Parameters with rows in the tables, as (attribute, class); None is the class probability. The attributes are
+# exchangeable, so one attribute stands for all.
 PARAMETERS = {"y": None, "x1 | y = 0": (0, 0), "x1 | y = 1": (0, 1)}
 # Columns that identify a cell.
 PLACES = ("n", "concentration")
@@ -44,14 +44,13 @@ NOTES = [
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the scores of every (method, variant), a line of `scores.lines`, at every ε.
+    """Return quantiles of the true parameters and scores, for every line (method and variant) at every ε.
 
-    `quantile` (lines, epsilons, 3, trials): of the true parameters in their posteriors. `others` (lines, epsilons,
-    2 (attributes − 1), trials): quantiles of the other attributes' parameters, nan if families are taken one at a time.
-    `sd_of_prior` (epsilons, 3): the noise-aware posterior's standard deviation over the prior's, root mean square over
-    trials. The others have shape (lines, epsilons, trials). `accuracy`, `log_likelihood` (of class and attributes) and
-    `label_log_likelihood` (of the class given the attributes) are means over a trial's test records. `mmd2` is the
-    mean MMD² to the true posterior over parameters. `truncated` is the share of counts that naive methods truncate.
+    `quantile` (lines, epsilons, 3, trials) is of the tabulated parameters. `others` (lines, epsilons,
+    2 (attributes − 1), trials) is of the other attributes' parameters, nan if families are taken one at a time.
+    `sd_of_prior` (epsilons, 3) is the noise-aware posterior's root mean square standard deviation over the prior's.
+    Scores (lines, epsilons, trials) are `accuracy`, `log_likelihood` of class and attributes, `label_log_likelihood` of
+    the class, `mmd2` to the true posterior, and the share `truncated` of the naive methods' counts.
     """
     model, n = network(config), config.n
     mechanisms = scores.opened(config.epsilon, model, n, ledger)
@@ -91,16 +90,14 @@ def simulate(config, streams, ledger) -> dict:
 
 
 class Rest(NamedTuple):
-    """Quantiles (epsilons, 2 (d − 1), trials) of the parameters of all attributes but the first, and the noise-aware
-    posterior's mean variances over trials (epsilons, 3) of class, x | y = 0 and x | y = 1 (None for other methods)."""
+    """Quantiles (epsilons, 2 (d − 1), trials) of other attributes, and mean variances (epsilons, 3) if noise-aware."""
 
     quantiles: np.ndarray
     variance: np.ndarray | None = None
 
 
 def _posteriors(config, mechanisms, theta, statistics, releases, attributes, embedding):
-    """Yield for each (method, variant): method, features, quantiles of `theta`, log-predictive of `attributes`,
-    truncated share, and `Rest`. The `Rest` is None if families are taken one at a time."""
+    """Yield six things per line: method, features, quantiles, log-predictive, truncated share, and `Rest`."""
     model, n = mechanisms[0].model, mechanisms[0].n
     for method, variant in scores.lines(config.method):
         truncated: np.ndarray | float = 0.0
@@ -129,7 +126,7 @@ def _posteriors(config, mechanisms, theta, statistics, releases, attributes, emb
 
 
 def conjugate_log_predictive(theta, attributes) -> np.ndarray:
-    """Return ln p(x, y) (..., trials, tests, 2) for both classes y, under independent posteriors of the parameters.
+    """Return ln p(x, y) for both classes y, shape (..., trials, tests, 2), under independent posteriors.
 
     Args:
         theta: the parameters' posterior means (..., trials, 2d+1).
@@ -145,7 +142,7 @@ def conjugate_log_predictive(theta, attributes) -> np.ndarray:
 
 
 def _predictions(log_predictive, labels) -> dict[str, np.ndarray]:
-    """Return accuracy and log-scores (..., trials) of log-predictives (..., trials, tests, 2), given labels."""
+    """Return accuracy and log-scores (..., trials) of log-predictives (..., trials, tests, 2)."""
     true_label = np.where(labels == 1, log_predictive[..., 1], log_predictive[..., 0])
     total = np.logaddexp(log_predictive[..., 0], log_predictive[..., 1])
     right = (log_predictive[..., 1] > log_predictive[..., 0] + scores.TIE) == (labels == 1)
@@ -182,7 +179,7 @@ def _aware(posterior, weights, config, theta, embedding) -> tuple[np.ndarray, np
 
 
 def _aware_rest(posterior, config, theta) -> Rest:
-    """Return the noise-aware posterior's `Rest`: quantiles for all attributes but the first, and mean variances."""
+    """Return the `Rest` of the noise-aware posterior."""
     # Compiled code is loaded only when it is used.
     from privpost.samplers.naive_bayes.quantiles import quantiles
 

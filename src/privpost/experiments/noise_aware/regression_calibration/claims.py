@@ -1,11 +1,11 @@
-"""Calibration of noise-aware linear regression on one feature, with an oracle by quadrature (ours)."""
+"""Claims on calibration of noise-aware linear regression on one feature, with quadrature as reference (ours)."""
 
 from privpost.evaluation.calibration import LEVEL
 from privpost.evaluation.rows import select
 from privpost.experiments import width_claims
 from privpost.lab.claims import check, claim, number, numbers
 
-# Distances vary by a third between releases. For eight releases, this is four standard errors above the floor.
+# Distances vary by a third between releases. For eight releases, 1.5 is four standard errors above the floor of 1.
 LIMIT = 1.5
 KEYS = ["n", "epsilon"]
 # At the smallest epsilon the noise-aware posterior has to be wider than the naive posterior by this factor.
@@ -13,7 +13,7 @@ WIDER = 1.5
 
 
 def place(row) -> str:
-    """Return a row's setting as text."""
+    """Return a row's n and ε as text."""
     return f"n = {row.n}, epsilon = {row.epsilon:g}"
 
 

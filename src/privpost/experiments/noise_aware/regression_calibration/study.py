@@ -1,7 +1,4 @@
-"""Calibration of linear regression on one feature from noisy second moments (Bernstein and Sheldon 2019).
-
-The posteriors of the first releases are computed by quadrature (the oracle) and compared with the chains' draws.
-"""
+"""Calibration of linear regression on one feature from noisy second moments (Bernstein and Sheldon 2019)."""
 
 from functools import partial
 
@@ -55,8 +52,11 @@ KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return five arrays on the weight: `quantile`, `ess` and `variance` (methods, epsilons, trials), distances to the
-    `oracle` (methods, epsilons, oracles), and the prior variance `of_prior`."""
+    """Return quantiles, chain sizes, variances and distances from quadrature, all of the regression's weight.
+
+    `quantile`, `ess` and `variance` are (methods, epsilons, trials). Distances `oracle` are (methods, epsilons,
+    oracles).
+    """
     prior = config.own_precision, config.shape, config.rate, config.degrees, config.feature_scale
     # Only the prior and the records of this benchmark task are used. The mechanisms are made below, one for each ε.
     task = RegressionTask("regression", prior, config.n, "laplace", Cost("pure", 1.0))
@@ -114,8 +114,7 @@ def _chains(config, mechanism, releases, method: str, rng) -> np.ndarray:
 
 
 def _distances(mechanism, release, draws) -> list[float]:
-    """Return for each method's draws (draws,) the largest distance between the draws' distribution function and the
-    oracle's, at `POINTS` quantiles of all methods' draws together."""
+    """Return, for each method, the largest distance of the draws' distribution function from the oracle's."""
     levels = (np.arange(POINTS) + 0.5) / POINTS
     at = np.quantile(np.concatenate(draws), levels)
     exact = noise_aware_regression_quadrature.weight_cdf(
@@ -125,7 +124,7 @@ def _distances(mechanism, release, draws) -> list[float]:
 
 
 def tabulate(cells):
-    """Yield tests of the weight's quantile, distances from the oracle and effective sample sizes by n, method and ε."""
+    """Yield a row for each n, method and ε, with tests of the weight's quantile and distances from the oracle."""
     for cell in cells:
         for (k, i), point in places(cell.config, "method", "epsilon"):
             arrays = cell.arrays

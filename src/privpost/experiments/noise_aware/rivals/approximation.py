@@ -1,9 +1,8 @@
 """Total variation between the exact posterior and the normal approximation of Bernstein and Sheldon (2018).
 
-For binary data, the sampler draws θ from the exact conditional given the count, but it draws the count from a normal
-law. These two conditionals belong to no joint distribution, so the chain's stationary law is computed as a fixed point,
-by quadrature over the count. For redacted sums, the posterior under a normal law of the sum is computed on the same
-grid of θ as the exact posterior. The distances have no Monte Carlo error except the choice of releases.
+For binary data, the sampler draws θ from the exact conditional given the count, and the count from a normal law. No
+joint distribution has these two conditionals, so the chain's stationary law is computed as a fixed point, by quadrature
+over the count. For redacted sums, the posterior under a normal law of the sum is computed on a grid of θ.
 """
 
 import functools
@@ -23,7 +22,7 @@ NODES = 100
 
 
 def distances(task, releases) -> np.ndarray:
-    """Return the total variation distances (k,) from the exact posteriors given releases (k, q), nan if not known."""
+    """Return the normal approximation's total variation distances (k,) for releases (k, q), nan if not known."""
     if task.noise == "laplace" and task.size == 1 and isinstance(task, CountsTask):
         return bits(tuple(task.model.prior), releases[:, 0], task.n, task.scale)
     if isinstance(task, RedactedTask):
@@ -66,9 +65,10 @@ def _count_range(prior, release, n, scale):
 
 
 def stationary_density(prior, release: float, n: int, scale: float, theta, weights, nodes: int) -> np.ndarray:
-    """Return the density at θ of the stationary law of a chain that alternates θ | s and s | θ, y.
+    """Return the sampler's stationary density at θ, given a noisy count y.
 
-    θ | s ~ Beta(α + s, β + n − s); s | θ, y has density ∝ N(s; nθ, nθ(1−θ)) exp(−|y − s|/scale) on [0, n].
+    The sampler alternates between two laws. θ given the count s is Beta(α + s, β + n − s). The density of s given θ and
+    y is proportional to N(s; nθ, nθ(1−θ)) exp(−|y − s|/scale) on [0, n].
 
     Args:
         prior: (α, β).
@@ -99,7 +99,7 @@ def stationary_density(prior, release: float, n: int, scale: float, theta, weigh
 
 
 def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarray:
-    """Return total variation distances (k,) of the chain's stationary law from the exact posterior, by noisy count."""
+    """Return the total variation distance between stationary law and exact posterior for each noisy count (k,)."""
     distances = np.empty(len(releases))
     for k, release in enumerate(releases):
         theta, weights = parameter_grid(prior, release, n, scale, nodes)
@@ -110,12 +110,12 @@ def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarra
 
 
 def redacted(exact, log_prior, mean, variance, releases, scale: float) -> np.ndarray:
-    """Return the distances (k,) between the exact posterior and the posterior under a normal law of the redacted sum.
+    """Return the total variation distances (k,) of posteriors under a normal law of the sum from exact posteriors.
 
     Args:
         exact: the exact posteriors of the releases (k,), as masses in cells of θ.
         log_prior: the prior's log-density, shape (cells,).
-        mean, variance: mean and variance of the sum given θ, shape (cells,).
+        mean, variance: mean and variance of the redacted sum given θ, shape (cells,).
         releases: noisy sums.
         scale: scale of the Laplace noise.
     """

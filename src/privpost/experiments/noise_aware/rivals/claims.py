@@ -1,4 +1,4 @@
-"""Methods of noise-aware inference, compared with the exact posterior given the same releases (ours)."""
+"""Claims on methods of noise-aware inference, compared with the exact posterior given the same releases (ours)."""
 
 import itertools
 
@@ -33,12 +33,12 @@ MANY, SEEN = 500, 0.8
 
 
 def excess(rows):
-    """Return each row's distance to the reference draws, over the distance expected of `ess` independent draws."""
+    """Return each row's distance from the reference draws, over the distance expected of `ess` independent draws."""
     return rows.distance / (NORMAL * np.sqrt(1 / rows.ess + 1 / rows.reference_draws))
 
 
 def of_method(rivals, method: str):
-    """Return a method's rows with at least FEW effective draws, with a column `excess`."""
+    """Return a method's rows with at least FEW effective draws, with a column of their `excess`."""
     rows = select(rivals, method=method)
     return rows.assign(excess=excess(rows))[rows.ess >= FEW]
 
@@ -51,14 +51,14 @@ def sd_error(rows) -> float:
 
 
 def spread_of(rows) -> Spread:
-    """Return the test of z² over rows of one method. These rows have the same data sets at every ε."""
+    """Return the test of z² over one method's rows of `rivals`, which have the same data sets at every ε."""
     values = float(rows.groupby(["task", "n"]).n_releases.max().sum())
     mean = float((rows.z2 * rows.n_releases).sum() / rows.n_releases.sum())
     return Spread(mean, values, *halves(mean, values))
 
 
 def spread_at(points) -> Spread:
-    """Return the test of z² over one method's rows of `rivals_calibration`. These rows have independent data sets."""
+    """Return the test of z² over one method's rows of `rivals_calibration`, which have independent data sets."""
     values = float(points.z2_values.sum())
     mean = float((points.z2 * points.z2_values).sum() / values)
     return Spread(mean, values, *halves(mean, values))

@@ -1,4 +1,4 @@
-"""The figures of the study."""
+"""Figure of the leaderboard."""
 
 import matplotlib.pyplot as plt
 
@@ -18,12 +18,13 @@ NOISES = {"gaussian": "Gaussian", "geometric": "geometric", "discrete_gaussian":
 
 @figure("leaderboard")
 def board(leaderboard, rivals):
-    """How well a classifier tells a method's draws from exact ones (ours): accuracy in per cent; 50 is guessing.
+    """How well a classifier tells a method's draws from exact draws (ours).
 
-    Shown is the largest accuracy over n and ε (pure DP; for Gaussian noise with δ = 10⁻⁶; if n is private, for adding
-    or removing a record); 95 % intervals are about ±1. Empty cells are tasks that a method does not serve. Methods
-    above the line stay below 53 everywhere. Rows are sorted by their largest number, but exact draws come
-    first and the baselines, Prior and Noise-naive, last.
+    Shown is the classifier's largest accuracy over n and ε, in per cent. An accuracy of 50 is guessing, and 95 %
+    intervals are about ±1. Privacy is pure DP, or (ε, 10⁻⁶)-DP for Gaussian noise. If n is private, neighbours differ
+    by adding or removing a record. Empty cells are tasks that a method does not serve. Methods above the line stay
+    below 53 everywhere. Exact draws come first and the baselines, Prior and Noise-naive, last. Other rows are sorted by
+    their largest number.
     """
     import seaborn as sns
 

@@ -1,4 +1,4 @@
-"""Distance of noise-aware methods from the exact posterior given the same releases, and their CPU time (ours)."""
+"""Distance of noise-aware methods from the exact posterior given the same releases, and CPU time (ours)."""
 
 import math
 from dataclasses import replace
@@ -112,14 +112,14 @@ NOTES = [
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `seconds`, `reasons` and `status` (methods, epsilons), and either ranks or scores.
+    """Return CPU times, reasons of refusal, and either ranks or scores.
 
-    If `ranks` > 0, there is `ranked` (methods, epsilons, releases, p), the ranks of the true parameters. Else there is
-    `scores` (methods, epsilons, scores, releases), nan if a method has no finite draws, and arrays with first axes
-    (epsilons, releases): `approximation`, the distance of the normal approximation; `narrow`, the classifier's
-    accuracy on exact draws that are too narrow; `unknown_n`, the ratio of posterior widths without and with a known n.
-    To score other methods later, `releases` (q), 1,000 exact draws `reference` (draws, p) in single precision, and
-    `reference_mean` and `reference_sd` (p) of all draws are stored with the same first axes.
+    `seconds`, `reasons` and `status` have shape (methods, epsilons). If `ranks` > 0, `ranked` (methods, epsilons,
+    releases, p) has the ranks of the true parameters. Otherwise there are `scores` (methods, epsilons, scores,
+    releases), and arrays with first axes (epsilons, releases). `approximation` is the distance of the normal
+    approximation. `narrow` is the classifier's accuracy on exact draws that are too narrow. `unknown_n` is the ratio of
+    posterior widths without and with a known n. Releases and reference draws are stored so that other methods can be
+    scored later.
     """
     names, trials = config.methods, config.ranks or config.trials
     size = len(names), len(config.epsilon)
@@ -165,7 +165,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
-    """Return the arrays that a block stores about its releases and their exact posteriors."""
+    """Return the arrays that a block stores about its releases and the exact posteriors."""
     task, exact = case.task, case.reference
     mean, sd = exact.mean(axis=1), exact.std(axis=1)
     standard, rng = (exact - mean[:, None]) / sd[:, None], streams("classifier", block)
@@ -189,7 +189,7 @@ def _of_reference(case: scoring.Case, statistics, streams, block: int) -> dict:
 
 
 def tabulate(cells):
-    """Return all tables: scores, refusals with reasons, calibration, the leaderboard, and tables about no method."""
+    """Return all tables, by name."""
     import pandas as pd
 
     tables: dict[str, list[dict]] = {name: [] for name in TABLES}
@@ -240,7 +240,7 @@ def _by_point(tables, point, arrays) -> None:
 
 
 def _row(point, name: str, scores, seconds: float) -> dict:
-    """Return a method's scores as means over the releases with finite draws, nan if no release has them."""
+    """Return a method's row of mean scores over the releases with finite draws."""
     done = np.isfinite(scores[0])
     means, errors = {}, {}
     for score, values in zip(metrics.SCORES, scores[:, done], strict=True):
@@ -275,7 +275,7 @@ def _row(point, name: str, scores, seconds: float) -> dict:
 
 
 def _calibration(point, name: str, ranks) -> dict:
-    """Return a row of `rivals_calibration`: coverage and tests, computed from ranks (releases, p)."""
+    """Return a row of coverage and tests, computed from ranks (releases, p)."""
     ranks = ranks[np.isfinite(ranks).all(axis=1)]
     row = columns(point, "task", "noise", "n", "epsilon") | {"method": name, "n_releases": len(ranks)}
     if not len(ranks):

@@ -8,9 +8,9 @@ from privpost.drawing.figures import figure
 def divergence(adult_network):
     """Private Bayesian networks on Adult: divergence from the non-private posterior (ours, for section 4's models).
 
-    KL divergence per record of the released network from the non-private posterior's mean, for the graph learned from
-    Adult's 14 attributes, one column per number of records. Bars are 95 % intervals over subsets and noise. The table
-    also has naive Bayes, which ranks the methods alike, and accuracies, which differ little.
+    KL divergence per record from the non-private posterior's mean network to the released network. The graph is learned
+    from Adult's 14 attributes. A column is one number of records. Bars are 95 % intervals over subsets and noise. The
+    table also has naive Bayes, which ranks the methods alike, and accuracies, which differ little.
     """
     table = adult_network[(adult_network.method != "non_private") & (adult_network.graph == "learned")]
     grid = facets.lines(

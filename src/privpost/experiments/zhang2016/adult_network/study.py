@@ -20,9 +20,9 @@ from privpost.samplers.chain import run
 from privpost.samplers.naive_bayes import exact as naive_bayes_exact
 
 MECHANISMS = ("laplace", "fourier", "sampler_record", "sampler_attribute")
-# Posteriors from the Laplace release: conjugate, conjugate with consistent counts, exact noise-aware, and by a chain.
+# Posteriors from the Laplace release: conjugate, conjugate with consistent counts, and noise-aware, exact or by chains.
 FROM_LAPLACE = ("laplace", "consistent", "exact", "gibbs")
-# Chains per release. The means of these chains are averaged, and the chains are compared.
+# Chains per release, whose posterior means are averaged.
 CHAINS = 4
 SETTINGS = Schema(
     dataset=DatasetName(task="bits", says=DATASET),
@@ -58,14 +58,12 @@ MARRIED = ("Married-AF-spouse", "Married-civ-spouse", "Married-spouse-absent")
 
 
 def bits(arrays, levels) -> dict[str, np.ndarray]:
-    """Return the columns of Adult as bits, with causes before effects, for the search of a graph.
-
-    Thresholds and levels were chosen without looking at the records.
-    """
+    """Return Adult's columns as bits, ordered from causes to effects for the search of a graph."""
 
     def among(column, *names):
         return np.isin(arrays[column], [levels[column].index(name) for name in names])
 
+    # Thresholds and levels were chosen without looking at the records.
     columns = {
         "male": among("sex", "Male"),
         "white": among("race", "White"),
@@ -93,8 +91,11 @@ def network(kind: str, public: dict[str, np.ndarray], most_parents: int) -> grap
 
 
 def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays over test records that are distinct without the class: the difference of statistics between
-    class 1 and class 0 (records, 2m), the number of copies with class 1 (records,), and of all copies (records,)."""
+    """Return three arrays about the distinct test records without their class.
+
+    They are the difference of statistics between class 1 and class 0 (records, 2m), the number of copies with class 1
+    (records,), and the number of all copies (records,).
+    """
     place = model.nodes.index(CLASS)
     with_one = np.array(tests)
     with_one[:, place] = 1
@@ -107,12 +108,12 @@ def contrasts(model, tests) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return the scores, and diagnostics of the chains.
+    """Return the scores and the diagnostics of chains.
 
-    Scores have shape (graph, n, method, epsilon, trial), nan if a method does not apply. `accuracy` is the share of
-    public test records for which the released network predicts the class from all other bits. `divergence` is the KL
-    per record, in nats, from the true posterior's mean network to the released network. `rhat` and `ess` (graph, n,
-    epsilon) are the worst over parameters and trials of `gibbs`. `edges` (graph,) has the graphs' formulas.
+    `accuracy` and `divergence` have shape (graph, n, method, epsilon, trial), and are nan if a method does not apply.
+    `accuracy` is the share of public test records whose class is predicted from all other bits. `divergence` is the KL
+    per record, in nats, from the true posterior's mean network to the released network. `rhat` and `ess`
+    (graph, n, epsilon) are the worst over the chains. `edges` (graph,) has the graphs' formulas.
     """
     dataset = catalogue.load(config.dataset)
     arrays = prepared.read(config.dataset, dataset)
@@ -141,7 +142,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(model, private, tests, point, opened, config, streams, ledger) -> dict:
-    """Return for one graph and n the accuracy and divergence (method, epsilon, trial), and rhat and ess (epsilon,)."""
+    """Return accuracy and divergence (method, epsilon, trial), and rhat and ess (epsilon,), for one graph and n."""
     shape = (len(config.method), len(config.epsilon), config.trials)
     scores = {name: np.full(shape, np.nan) for name in ("accuracy", "divergence")}
     scores |= {name: np.full(len(config.epsilon), np.nan) for name in ("rhat", "ess")}
@@ -174,8 +175,7 @@ def _scores(model, private, tests, point, opened, config, streams, ledger) -> di
 
 
 def _chained(mechanism, release, config, rng):
-    """Return the noise-aware posterior means (trials, m) of the first releases, computed by chains, the worst R-hat,
-    and the worst effective sample size."""
+    """Return noise-aware posterior means (trials, m) from chains, worst R-hat, and worst effective sample size."""
     # The import is here, as numba takes a third of a second to load.
     from privpost.samplers.noise_aware.records import Records
 
@@ -196,7 +196,7 @@ def _log(theta) -> np.ndarray:
 
 
 def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
-    """Return by method the θ (trials, m) that an analyst infers from a release. Laplace serves several methods."""
+    """Return the parameters θ (trials, m) that an analyst infers from a release, by method."""
     model, n = mechanism.model, mechanism.n
     if mechanism.releases == "sample":
         return {method: release}
@@ -213,7 +213,7 @@ def _parameters(method, mechanism, release, config) -> dict[str, np.ndarray]:
 
 
 def tabulate(cells):
-    """Return two tables: mean scores over trials with the paired excess over the Laplace mechanism, and the graphs."""
+    """Return two tables: mean scores with their differences from the Laplace mechanism, and the graphs."""
     (cell,) = cells
     edges = [
         {"graph": kind, "node": node, "parents": ", ".join(parents), "in_degree": len(parents)}

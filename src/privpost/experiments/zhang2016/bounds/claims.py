@@ -1,4 +1,4 @@
-"""Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales."""
+"""Claims on utility bounds, privacy and noise scales of Zhang et al. (2016), and on consistency of marginals."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments.claim_helpers import ends, errors_allowed
@@ -34,7 +34,7 @@ def marginals_agree(consistency):
 
 
 def statements(table) -> dict:
-    """Return, for each statement in words, which rows of a table of bounds are about the statement."""
+    """Return, for each statement in words, a mask of the rows of a table of bounds that test the statement."""
     prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
     t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
     of = {name: table.statement == name for name in table.statement.unique()}
@@ -133,13 +133,13 @@ def naive_bayes_closure(noise_scale):
 
 
 def exact(table, statement: str) -> tuple[bool, list]:
-    """Return whether all rows of a statement hold, and the list of smallest and largest ratio of value to bound."""
+    """Return whether all rows of a statement hold, and the smallest and the largest ratio of value to bound."""
     rows = select(table, statement=statement)
     return bool(len(rows)) and rows.holds.all(), ends(rows.empirical / rows.bound) if len(rows) else []
 
 
 def exact_parts(table, names: dict[str, str], evidence: str):
-    """Yield, for each statement in `names`, a check that it holds and the share of the bound that is used."""
+    """Yield, for each statement in `names`, the check that it holds, and the used share of its bound as evidence."""
     for statement, name in names.items():
         holds, shares = exact(table, statement)
         yield check(name, holds)

@@ -15,11 +15,10 @@ NOISE = {"fourier_coefficient": "on a coefficient (the paper's)", "fourier_cell"
 def bounds(bounds):
     """Bounds of the mechanisms against simulated or exact values (Zhang et al. 2016).
 
-    A point is the bound over the empirical value at one graph, n, ε (pure DP) and parameter; for corollary 3, a lower
-    bound, the inverse. Left of 1 the bound is violated; red points contradict the statement beyond simulation error.
-    Empirical values are exact, or quantiles, means or frequencies of 10,000 releases; points are sorted within a row.
-    Triangles: ratios beyond 10⁶. Events that never occurred have no point. Mended: with the mistake in print corrected,
-    or under the statement's premise.
+    A point is the bound divided by the empirical value at one graph, n, ε (pure DP) and parameter. For corollary 3, a
+    lower bound, it is the inverse ratio. Left of 1 the bound is violated. Red points contradict the statement beyond
+    simulation error. Empirical values are exact, or quantiles, means or frequencies of 10,000 releases. Events that
+    never occurred have no point. Mended: with the mistake in print corrected, or under the statement's premise.
     """
     ratio = (bounds.bound / bounds.empirical).pow(1 - 2 * (bounds.statement == "corollary_3"))
     table = bounds.assign(ratio=ratio.clip(1 / WIDEST, WIDEST), holds=bounds.holds.astype(bool))
@@ -51,10 +50,10 @@ def bounds(bounds):
 def scales(noise_scale):
     """Noise scales of the Laplace and the Fourier mechanism as a graph gets denser (Zhang et al. 2016, remark 1).
 
-    Fourier's noise scale over Laplace's against the largest in-degree, one point per graph: on an orthonormal
-    coefficient (the paper's comparison) and on a published count, of the best node (filled) and of the worst
-    (hollow). Lines join the banded graphs of ten nodes. Dotted: the paper's limit, an in-degree of half of the nodes.
-    Below 1 (grey) Fourier adds less noise. Values are exact.
+    A point is Fourier's noise scale over Laplace's for one graph: on an orthonormal coefficient
+    (the paper's comparison), or on a published count of the best node (filled) and of the worst (hollow). Lines join
+    the banded graphs of ten nodes. Dotted: the paper's limit, an in-degree of half of the nodes. In the grey band
+    Fourier adds less noise. Values are exact.
     """
     long = noise_scale.melt(["graph", "nodes", "largest_in_degree", "laplace"], list(NOISE), "part", "scale")
     long = long.assign(ratio=long.scale / long.laplace, share=long.largest_in_degree / long.nodes)

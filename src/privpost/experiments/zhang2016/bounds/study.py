@@ -1,15 +1,13 @@
 """Utility bounds of Zhang et al. (2016) against simulated releases, consistency of marginals, and noise scales.
 
-There are m = Σ_i 2^|π_i| parameters and |I| nodes. N_I is the downward closure of the families. Statements with a δ
-hold with probability ≥ 1 − δ:
+A network has |I| nodes and m = Σ_i 2^|π_i| parameters. N_I is the downward closure of its families.
+The first three statements hold with probability ≥ 1 − δ:
 
 - proposition 1: no count is perturbed by more than (2|I|/ε) ln(2m/δ);
 - theorem 1: KL(true ‖ released posterior) ≤ its mean + √(−½ Σ c_ij² ln δ), c_ij = (2n+1) ln((α+n+1)(β+n+1));
-- theorem 3: ‖C_i(h) − h_i‖₁ ≤ (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|);
-- corollary 3: all cells are non-negative with probability at least 1 − exp(−t);
-- lemma 4: P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t).
-
-Statements that need no simulation are in `guarantees`. The loss of one node as n grows is in `expected_loss`.
+- theorem 3: the released counts of family i are at most (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|) off in sum;
+- corollary 3: all released counts are non-negative with probability at least 1 − exp(−t);
+- lemma 4: a released value's utility u has P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t), u* = max u, μ uniform.
 """
 
 import itertools
@@ -124,10 +122,8 @@ CONSISTENCY_RELEASES = 200
 
 
 def divergences(truth, released) -> np.ndarray:
-    """Return KL(Beta(truth) ‖ Beta(released)) for pairs `truth` (m, 2) and `released` (..., m, 2), shape (..., m).
-
-    This textbook form is several times as fast as `dirichlet_divergence`, and accurate enough for sums of a few nats.
-    """
+    """Return KL(Beta(truth) ‖ Beta(released)), shape (..., m), for `truth` (m, 2) and `released` (..., m, 2)."""
+    # This textbook form is accurate enough here, and several times as fast as `dirichlet_divergence`.
     excess = released - truth
     slope = digamma(truth.sum(axis=-1)) - digamma(truth[..., 0]), digamma(truth.sum(axis=-1)) - digamma(truth[..., 1])
     ratio = betaln(released[..., 0], released[..., 1]) - betaln(truth[..., 0], truth[..., 1])
@@ -135,7 +131,7 @@ def divergences(truth, released) -> np.ndarray:
 
 
 def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
-    """Return each family's table from counts (..., 2m). A table has one axis of length 2 per member of the family."""
+    """Return each family's table from counts (..., 2m), with one axis of length 2 per member of the family."""
     counts = np.asarray(counts, float)
     tables = []
     for i, family in enumerate(model.families):
@@ -146,8 +142,7 @@ def family_tables(model: BayesianNetwork, counts) -> list[np.ndarray]:
 
 
 def largest_disagreement(model: BayesianNetwork, counts) -> float:
-    """Return the largest difference between two families in a cell of the marginal table of their shared nodes, for
-    counts (trials, 2m)."""
+    """Return the largest difference between two families' marginal counts of shared nodes, for counts (trials, 2m)."""
     tables = family_tables(model, counts)
     worst = 0.0
     for (i, first), (k, second) in itertools.combinations(enumerate(model.families), 2):
@@ -159,7 +154,7 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
 
 
 def _marginal(table, family, shared) -> np.ndarray:
-    """Return a family's table (trials, 2, 2, ...) summed over all nodes not in `shared`, with axes in its order."""
+    """Return a family's table (trials, 2, 2, ...) summed over nodes outside `shared`, with the axes as in `shared`."""
     left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
     nodes = [node for node in family if node in shared]
     return table.sum(axis=left_out).transpose(0, *(1 + nodes.index(node) for node in shared))
@@ -196,7 +191,8 @@ def _account(mechanism) -> str:
 
 
 def _releases(mechanism, statistics, streams, ledger):
-    """Return pairs of a block and its releases about one data set. A bound is on one release: releases are repeats."""
+    """Return pairs of a block and its releases about one data set."""
+    # A bound is about one release, so releases are repeats.
     account, blocks = _account(mechanism), list(streams.blocks())
     requests = [
         Request(account, mechanism, statistics, streams(mechanism.method, block.index), block.size, block.trials)
@@ -217,7 +213,7 @@ def _frame(arrays, table):
 
 
 def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=math.nan, *, holds=None, trials=1) -> dict:
-    """Return a statement's row. The statement fails if `rate` exceeds `allowed` by more than LIMIT standard errors."""
+    """Return a statement's row, which fails if `rate` exceeds `allowed` by more than LIMIT standard errors."""
     if holds is None:
         holds = rate <= allowed + LIMIT * math.sqrt(allowed * (1 - allowed) / trials)
     parameter = ",".join(f"{name}={value:.4g}" for name, value in setting.items())
@@ -226,13 +222,13 @@ def _row(statement, point, setting, empirical, bound, rate=math.nan, allowed=mat
 
 
 def _upper(statement, values, bound, delta, point, **setting) -> dict:
-    """Return the row of a statement: values (releases,) exceed a bound with probability at most δ."""
+    """Return the row of the statement that values (releases,) exceed a bound with probability at most δ."""
     exceeded, setting = np.mean(values > bound), {"delta": delta, **setting}
     return _row(statement, point, setting, np.quantile(values, 1 - delta), bound, exceeded, delta, trials=len(values))
 
 
 def _laplace_rows(mechanism, statistics, releases, config, point):
-    """Return two lists: rows of proposition 1 and theorem 1, and how far the Laplace mechanism's marginals disagree."""
+    """Return the rows of proposition 1 and theorem 1, and the row on the disagreement of Laplace's marginals."""
     model, n = mechanism.model, point["n"]
     largest, divergence = np.empty(config.trials), np.empty(config.trials)
     sums = np.zeros((2, model.theta_shape[0]))
@@ -255,7 +251,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
         for statement, width in widths.items():
             bound = math.sqrt(-0.5 * model.theta_shape[0] * width * math.log(delta))
             rows.append(_upper(statement, divergence - divergence.mean(), bound, delta, point))
-    # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, at the parameter that exceeds it most.
+    # The printed bound n ln((α+Δα)(β+Δβ)) on a parameter's mean divergence, for the parameter that exceeds it most.
     mean = sums[0] / config.trials
     sem = np.sqrt(np.maximum(sums[1] / config.trials - mean**2, 0) / config.trials)
     printed = n * np.log(truth.prod(axis=-1))
@@ -267,7 +263,7 @@ def _laplace_rows(mechanism, statistics, releases, config, point):
 
 
 def _fourier_rows(mechanism, statistics, releases, config, point):
-    """Return two lists: rows of theorem 3 and corollary 3, and how far the Fourier mechanism's marginals disagree."""
+    """Return the rows of theorem 3 and corollary 3, and the rows on the disagreement of Fourier's marginals."""
     model, size = mechanism.model, len(closure(mechanism.model))
     widths = np.array([2 ** (len(family) - 1) for family in model.families])
     needed = np.empty(config.trials)
@@ -309,10 +305,7 @@ def _consistency(method, variant, model, counts, point) -> dict:
 
 
 def _map_rows(mechanism, statistics, releases, config, point):
-    """Return two lists: rows of lemma 4, as printed and with the weights' constant, and an empty list.
-
-    A row is about the parameter nearest to its bound. The base measure is uniform over the grid.
-    """
+    """Return the rows of lemma 4, as printed and with the exponent of the mechanism's weights, and an empty list."""
     model = mechanism.model
     scores = mechanism.scores(statistics)
     draws = np.concatenate([release for _, release in releases])
@@ -331,6 +324,7 @@ def _map_rows(mechanism, statistics, releases, config, point):
             bounds = np.exp(-factor * t) / mass
             # Subnormal floats have few digits, and processors differ in the last digit.
             bounds[bounds < np.finfo(float).tiny] = 0.0
+            # The row is about the parameter nearest to its bound.
             worst = _worst(outside, bounds)
             setting, missed, bound = {"t_share": share, "t": t[worst]}, outside[worst], bounds[worst]
             allowed = min(float(bound), 1.0)
@@ -339,15 +333,14 @@ def _map_rows(mechanism, statistics, releases, config, point):
 
 
 def _worst(missed, bounds) -> int:
-    """Return the index of the largest ratio of a probability to its bound. The ratio of a probability of 0 is 0."""
+    """Return the index of the largest ratio of a probability to its bound."""
     # A ratio that overflows is larger than any other.
     with np.errstate(over="ignore", divide="ignore"):
         return int(np.argmax(np.divide(missed, bounds, out=np.zeros_like(bounds), where=missed > 0)))
 
 
 def tabulate(cells):
-    """Return five tables: statements with empirical values and bounds, table 1, disagreement of marginals, scales of
-    the noise, and the loss of one node as n grows."""
+    """Return five tables: bounds, table 1, disagreement of marginals, scales of noise, and the loss of one node."""
     import pandas as pd
 
     bounds, consistency = [], []
@@ -377,11 +370,7 @@ def tabulate(cells):
 
 
 def _noise_rows(networks):
-    """Yield the scales of the noise at ε = 1, one row per graph and in-degree.
-
-    `laplace`, on a count: 2|I|. `fourier_coefficient`, on an orthonormal coefficient: 2|N_I|/2^(|I|/2). `fourier_cell`,
-    with the standard deviation of a rebuilt count: 2|N_I|/2^(k/2), where k = 1 + in-degree.
-    """
+    """Yield the scales of noise at ε = 1, one row per graph and in-degree."""
     for network in networks:
         name, graph = parse(network)
         size, subsets = len(graph), len(closure(BayesianNetwork(graph)))

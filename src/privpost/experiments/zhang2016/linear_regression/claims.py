@@ -5,7 +5,7 @@ from privpost.lab.claims import about, check, claim, number, untestable, word
 
 
 def curves(table):
-    """Yield, for each data set and noise variance, a name and the rows in the order of b."""
+    """Yield, for each data set and noise variance, a name and the rows in the order of the prior precision b."""
     for (dataset, variance), rows in table.groupby(["dataset", "noise_variance"]):
         yield f"noise variance {variance:g}, {dataset}", rows.sort_values("prior_precision")
 

@@ -8,11 +8,10 @@ from privpost.drawing.figures import figure
 def regression(linear_regression):
     """What a private sample costs linear regression, against the prior's precision (Zhang et al. 2016, figure 2).
 
-    Excess of the mean squared error of one sample of the truncated posterior over that of ridge regression (the mean of
-    the non-private posterior), in per cent. The paper does not state the noise variance σ²; each curve has one value.
-    The ε of a record falls as σ² grows, and along each curve. The label is the income, scaled from its public range to
-    [0, 1]. The data set stands in for the paper's, whose axis runs from 0.0884 to 0.0892. Bars are 95 % intervals of
-    the paired difference over random splits.
+    The mean squared error of one sample of the truncated posterior, in per cent above that of ridge regression (the
+    mean of the non-private posterior). The paper does not state the noise variance σ², so each curve has one value. The
+    ε of a record falls as σ² grows, and along each curve. The data set is a stand-in. The axis of the paper's figure
+    runs from 0.0884 to 0.0892. Bars are 95 % intervals of the paired difference over random splits.
     """
     private = linear_regression[linear_regression.method != "non_private"]
     ridge = (private.mse_mean - private.excess_mean) / 100

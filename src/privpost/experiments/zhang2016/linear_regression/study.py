@@ -44,13 +44,14 @@ SCORES = ("non_private", "sampler_record", "acceptance", "proposal_acceptance", 
 def simulate(config, streams, ledger) -> dict:
     """Return arrays over (noise variance, prior precision, trial), and facts about the data.
 
-    `non_private` and `sampler_record` are mean squared errors on the test rows. Two acceptance rates are `acceptance`,
-    of proposals from the untruncated posterior, and `proposal_acceptance`, of the proposals in use. `mean_norm` is the
-    norm of the untruncated posterior mean. The facts are `epsilon` and `radius` (noise variance, prior precision),
-    `residual_variance` (trial,) of least squares on the training rows, `clipped_share` of the labels, and `stand_in`.
+    `non_private` and `sampler_record` are mean squared errors on the test rows. `acceptance` is the share of
+    untruncated posterior draws in the ball, and `proposal_acceptance` the share of accepted proposals. `mean_norm` is
+    the norm of the untruncated posterior mean. `epsilon` and `radius` have shape (noise variance, prior precision), and
+    `residual_variance` (trial,).
 
-    Raises SettingError if a draw costs more than the target, and ValueError if records lie beyond the bounds that
-    the stated privacy cost assumes.
+    Raises:
+        SettingError: a draw costs more than the target.
+        ValueError: records lie beyond the bounds that the stated privacy cost assumes.
     """
     dataset = catalogue.load(config.dataset)
     columns = prepared.read(config.dataset, dataset)
@@ -89,7 +90,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _scores(mechanisms, releases, number: int, train: Moments, test: Moments, normals):
-    """Yield place and scores (`SCORES`) of every mechanism's release about the block's split number `number`."""
+    """Yield the place and the `SCORES` of every mechanism's release about one split of a block."""
     # All precisions b I + XᵀX/σ² have the eigenvectors of XᵀX.
     values, vectors = np.linalg.eigh(train.gram)
     for place, (_, mechanism) in mechanisms.items():
@@ -109,7 +110,7 @@ def _scores(mechanisms, releases, number: int, train: Moments, test: Moments, no
 
 
 def _mechanisms(config, dimension: int, rows: int, ledger) -> dict:
-    """Return (account, sampler) by the indices (noise variance, prior precision) of the settings."""
+    """Return account and sampler by the indices of noise variance and prior precision."""
     mechanisms = {}
     for place in itertools.product(range(len(config.noise_variance)), range(len(config.prior_precision))):
         variance, b = config.noise_variance[place[0]], config.prior_precision[place[1]]
@@ -133,10 +134,9 @@ def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
 
 
 def tabulate(cells):
-    """Return mean squared errors per data set, method, noise variance and prior precision, and paired differences.
+    """Return mean squared errors by method, noise variance and prior precision, with paired differences.
 
-    `excess` is an error less the non-private error. `rise` is an error less the error at the smallest prior precision,
-    with the same splits and noise.
+    `excess` is the difference from the non-private error, and `rise` from the error at the smallest prior precision.
     """
     names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
     names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]

@@ -10,14 +10,14 @@ FIGURE = "section on naive Bayes, figure 1"
 
 
 def pair(pairs, method, other, *, variant="paper", runs="all", average=False):
-    """Return the rows of one comparison, sorted by ε. With `average`, return the comparison's row averaged over ε."""
+    """Return the rows of one comparison sorted by ε or, with `average`, the row averaged over ε."""
     contest = {"method": method, "variant": variant, "runs": runs, "other": other, "other_variant": "paper"}
     rows = select(pairs, **contest).sort_values("epsilon")
     return rows[rows.epsilon.isna()].iloc[0] if average else rows[rows.epsilon.notna()]
 
 
 def difference(name: str, row):
-    """Yield a row's difference and the difference's standard error as evidence."""
+    """Return a row's difference and its standard error as evidence."""
     return number(name, row.difference_mean, row.difference_sem)
 
 

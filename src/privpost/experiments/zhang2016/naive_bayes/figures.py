@@ -16,11 +16,10 @@ FOURIER = {("paper", "stealthy"): "runs without a negative count", ("bound", "al
 def accuracy(naive_bayes, naive_bayes_pairs):
     """Accuracy of naive Bayes against ε of pure DP (Zhang et al. 2016, figure 1).
 
-    Left: accuracy of the posterior predictive; for Fourier, in its stealthy runs (no negative count). ε per attribute
-    protects one attribute without children; a whole record costs ε times its number of attributes. The paper's figure
-    has no MAP curve. Right: paired gain of the Fourier mechanism over Laplace in percentage points, with the increment
-    t that makes 90 % of runs stealthy, and with t = ln 10, as the bound asks. Bars are 95 % intervals over repeats. The
-    table has more increments.
+    Left: accuracy of the posterior predictive, for Fourier in its stealthy runs (no negative count). An ε per attribute
+    protects one attribute without children. A whole record costs ε times its number of attributes. The paper's figure
+    has no MAP curve. Right: paired gain of Fourier over Laplace in percentage points, with the increment t that makes
+    90 % of runs stealthy, and with t = ln 10, as the bound asks. Bars are 95 % intervals over repeats.
     """
     table = naive_bayes.assign(kind=_fourier(naive_bayes), part="accuracy")
     fourier = (table.method == "fourier") & (table.kind == FOURIER["paper", "stealthy"])
@@ -44,8 +43,8 @@ def accuracy(naive_bayes, naive_bayes_pairs):
 def stealth(stealth):
     """Share of stealthy Fourier releases against the increment t (Zhang et al. 2016, corollary 3).
 
-    Share of naive Bayes runs without a negative count, which the paper calls stealthy, at three ε. Dashed: the lower
-    bound 1 − exp(−t), which holds at every ε. 95 % intervals over repeats are as narrow as the lines.
+    A run of naive Bayes without a negative count is stealthy. Each line is one ε. Dashed: the lower bound 1 − exp(−t),
+    which holds at every ε. 95 % intervals over repeats are as narrow as the lines.
     """
     epsilons = facets.ordered(stealth.epsilon)
     shown = stealth[stealth.epsilon.isin([epsilons[0], epsilons[len(epsilons) // 2], epsilons[-1]])]
@@ -66,5 +65,5 @@ def stealth(stealth):
 
 
 def _fourier(table):
-    """Return each row's label in `FOURIER`, None for rows without one."""
+    """Return each row's label in `FOURIER`, or None."""
     return [FOURIER.get(key) for key in zip(table.variant, table.runs, strict=True)]

@@ -85,8 +85,8 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
 def simulate(config, streams, ledger) -> dict:
     """Return `accuracy` and `stealthy` (line, epsilon, trial), and the increments t of the Fourier variants.
 
-    A line is an entry of `lines`. A run is stealthy if no released count is negative. `t` (line, epsilon) is the
-    increment in use. `smallest_t` (epsilon, trial) is the least t with which the paper's mechanism is stealthy.
+    A line is a method with a variant (`lines`). A run is stealthy if no released count is negative. `t` (line, epsilon)
+    is the increment in use. `smallest_t` (epsilon, trial) is the least t with which the paper's mechanism is stealthy.
     """
     model = BayesianNetwork(graphs.naive_bayes(config.attributes), config.alpha, config.beta)
     variants = lines(config.method)
@@ -119,7 +119,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _open(model, config, variants, ledger) -> dict[tuple[int, int], tuple[str, Mechanism]]:
-    """Return (account, mechanism) by the indices of line and ε. The Fourier variants have no increment yet."""
+    """Return account and mechanism, as yet without Fourier's increment, by the indices of line and ε."""
     opened = {}
     for (i, (method, variant)), (j, epsilon) in itertools.product(enumerate(variants), enumerate(config.epsilon)):
         if method != "non_private":
@@ -141,8 +141,9 @@ def _data(model, config, rng, size) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _with_increments(model, config, variants, opened, streams, ledger):
-    """Return the mechanisms with t set. Variant `bound` has corollary 3's t. Other Fourier variants have the t at which
-    the target share of releases about pilot data is stealthy. Pilot data have no private record, so t is public."""
+    """Return accounts and mechanisms with the increments t of the Fourier variants."""
+    # Variant `bound` has the t of corollary 3. For others, the target share of releases about pilot data is stealthy.
+    # Pilot data have no private record, so t is public.
     pilot, complete = [], dict(opened)
     for place, (account, mechanism) in opened.items():
         if variants[place[0]][0] == "fourier":
@@ -162,7 +163,7 @@ def _pilot(model, config, streams, block) -> np.ndarray:
 
 
 def _stealthy_t(account, mechanism, config, pilot, streams, ledger) -> float:
-    """Return the t at which the target share of the pilot's releases is stealthy."""
+    """Return the increment t with which the target share of releases about pilot data is stealthy."""
     rng, blocks = streams("pilot noise"), zip(pilot, streams.blocks(), strict=True)
     requests = [Request(account, mechanism, statistics, rng, repeats=block.trials) for statistics, block in blocks]
     needed = [mechanism.smallest_t(release.values) for release in ledger.release_all(requests)]
@@ -187,7 +188,7 @@ def tabulate(cells):
 
 
 def _curves(cell):
-    """Yield, per line, ε and kind of runs, a row's first columns, the accuracies, and the excess over other lines."""
+    """Yield, per line, ε and kind of runs, a row's first columns, its accuracies and their excess over other lines."""
     config, arrays = cell.config, cell.arrays
     variants = lines(config.method)
     for i, (method, variant) in enumerate(variants):
@@ -222,11 +223,7 @@ def _stealth(config, arrays) -> list[dict]:
 
 
 def _averages(cell) -> list[dict]:
-    """Return paired differences between mechanisms, averaged over ε, for all runs and for stealthy runs.
-
-    The rows have no ε. The average over stealthy runs is the mean over ε of the mean over the runs that are stealthy at
-    this ε. The standard error follows from the contributions of the repeats, which are independent.
-    """
+    """Return paired differences between mechanisms, averaged over ε, for all runs and for stealthy runs."""
     accuracies, stealthy = cell.arrays["accuracy"], cell.arrays["stealthy"]
     variants, rows = lines(cell.config.method), []
     for (i, (method, variant)), (k, (other, other_variant)) in itertools.permutations(enumerate(variants), 2):
@@ -234,6 +231,8 @@ def _averages(cell) -> list[dict]:
             continue
         runs_of = {"all": np.ones_like(stealthy[i])} | ({"stealthy": stealthy[i]} if method == "fourier" else {})
         for runs, selected in runs_of.items():
+            # The average over stealthy runs is the mean over ε of the mean over the runs that are stealthy at this ε.
+            # The standard error follows from the contributions of the repeats, which are independent.
             difference, share = accuracies[i] - accuracies[k], selected.mean(axis=1, keepdims=True)
             level = (difference * selected).mean(axis=1, keepdims=True) / share
             parts = (level + (difference - level) * selected / share).mean(axis=0)
