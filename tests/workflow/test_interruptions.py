@@ -40,6 +40,10 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     process = started(slow, "privpost", *REPRODUCE)
     slow.waiting("first")
     assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    # Another Snakemake that ends removes the first one's locks.
+    for lock in (slow / ".snakemake/locks").iterdir():
+        lock.unlink()
+    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
     for before, token, sent, status in (
         ("first", "interrupted", signal.SIGINT, 130), ("interrupted", "terminated", signal.SIGTERM, 143)
     ):  # fmt: skip
