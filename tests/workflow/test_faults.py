@@ -94,12 +94,11 @@ def failed(output: str, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "arguments"),
     [
-        ("cells", (f"study={QUICK}", "scale=smoke", "coefficient=0.7")),
         ("cells", ("-m", f"study={QUICK}", "scale=smoke", "coefficient=0.5,0.7")),
         (".", ("build", QUICK, "--scale", "smoke")),
         ("figures", ("draw", QUICK, "--scale", "smoke")),
     ],
-    ids=["cell", "sweep", "tables", "figures"],
+    ids=["sweep", "tables", "figures"],
 )
 def test_a_full_disk_is_one_message_and_leaves_what_was_there(
     smoke, truth, undisturbed, small_disks, tmp_path, folder, arguments
