@@ -23,7 +23,7 @@ _PRODUCT_ELEMENTS = 1 << 22
 
 
 class EllipticalSliceInfo(NamedTuple):
-    """Numbers (sweeps, n_chains) of evaluated log-densities, and number of weight vectors times the design."""
+    """Numbers of evaluated log-densities (sweeps, n_chains), and how many weight vectors multiplied the design."""
 
     burn_in_likelihood_calls: np.ndarray
     likelihood_calls: np.ndarray
@@ -56,14 +56,14 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class EllipticalSlice:
-    """Elliptical slice sampling around a Gaussian, with three generators for normals, levels and angles.
+    """Elliptical slice sampling around a Gaussian, with one generator each for normals, levels and angles.
 
-    The cost of a step is the number (n_chains,) of evaluated log-densities.
+    The cost of a step (n_chains,) is how many log-densities each chain evaluates.
 
     Attributes:
         log_density: function of weights (c, d) and predictors (c, n) that returns the log-density (c,) of the target.
         design: the matrix (n, d) with predictors = weights @ design.T.
-        n_sweeps: number of sweeps to come, which limits the proposals that are made at once.
+        n_sweeps: number of sweeps to come. No more proposals than this are made in advance.
         confine: function that moves weights (c, d) to where the density is positive; None if this is everywhere.
     """
 
@@ -100,7 +100,7 @@ class EllipticalSlice:
         return State(proposal, proposed, rest, made), calls
 
     def residual(self, points: _Points) -> np.ndarray:
-        """Return the log-density less the log-density (c,) of the Gaussian."""
+        """Return the residual (c,): the log-density less the Gaussian's log-density."""
         squares = np.einsum("cd,cd->c", points.whitened, points.whitened)
         return self.log_density(points.weights, points.predictors) + 0.5 * squares
 
@@ -177,13 +177,13 @@ def _around(posterior: LogisticPosterior, gaussian: GaussianApproximation, n_cha
 def recentred(
     posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
 ) -> GaussianApproximation:
-    """Return the Laplace approximation after a move from the mode to about the posterior's mean."""
+    """Return the Laplace approximation, moved from the mode to about the posterior's mean."""
     # The residual of a Gaussian at the mode varies mostly because of skewness, which this move removes.
     return approximation._replace(mean=approximation.mean + mean_shift(posterior, approximation, rng))
 
 
 def laplace(posterior: LogisticPosterior) -> GaussianApproximation:
-    """Return the Laplace approximation, which is the Gaussian at the mode with the log-density's curvature there.
+    """Return the Laplace approximation: the Gaussian at the mode with the log-density's curvature there.
 
     If the mean squared norm of this Gaussian exceeds R² for a ball of radius R, the prior precision is raised until
     both are equal (Lagrange relaxation). Raises RuntimeError if the mode is not found.
@@ -214,7 +214,7 @@ def _mean_squared_norm(approximation: GaussianApproximation) -> float:
 def mean_shift(
     posterior: LogisticPosterior, approximation: GaussianApproximation, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return an estimate (d,) of the posterior's mean less the mode, of first order in the skewness.
+    """Estimate the shift (d,) from the posterior's mode to its mean, to first order in the skewness.
 
     The estimate is -1/2 P^-1 sum_i rho p_i (1 - p_i) (1 - 2 p_i) s_i^2 x_i, where P is the precision at the mode, p_i
     the probability of a label 1 and s_i^2 the variance of x_i·w.
@@ -231,7 +231,7 @@ def mean_shift(
 
 
 def into_ball(posterior: LogisticPosterior, weights: np.ndarray) -> np.ndarray:
-    """Return weights (chains, d), where weights outside the posterior's ball are scaled to just inside the ball."""
+    """Return weights (chains, d), with those outside the posterior's ball scaled to just inside."""
     if posterior.radius is None:
         return weights
     norm = np.linalg.norm(weights, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The collapsed update of the states of one chain of a hidden Markov model, as a plain numpy loop over sites."""
+"""The collapsed update of a hidden Markov model's states in one chain, as a plain numpy loop over sites."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def machine() -> str:
 
 
 def merge(former, rows: dict[str, list[dict]], where: str):
-    """Return the table of new rows of benchmarks that ran, and of former rows of other benchmarks."""
+    """Return one table: new rows for the benchmarks that ran, and the former rows of all others."""
     import pandas as pd
 
     kept = [row for row in former.to_dict("records") if row["benchmark"] not in rows]

@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-Cells are cheap, so that the cost of the pipeline is measured. For records, each mechanism makes one release or draw
-about a million records. For processes, the wall time of a rebuild is simulated from results/times.csv. Compare CPU
+Cells are cheap, so that the cost of the pipeline is measured. To scale records, each mechanism makes one release about
+a million records. To scale processes, the wall time of a rebuild is simulated from results/times.csv. Compare CPU
 seconds, since other programs may run at the same time.
 """
 
@@ -63,7 +63,7 @@ def sweep(cells: int) -> list[str]:
 
 
 def enlarge(folder: Path, cells: int) -> None:
-    """Give the study in a clone a grid with `cells` cells, which must be a multiple of 100."""
+    """Give a clone's study a grid with `cells` cells, which must be a multiple of 100."""
     text = subprocess.run(
         ["git", "show", f"HEAD:{YAML}"], cwd=folder, check=True, capture_output=True, text=True
     ).stdout
@@ -82,7 +82,7 @@ def mechanisms() -> dict:
 
 
 def release(name: str) -> None:
-    """Make one release with the named mechanism about a million random records."""
+    """Make one release about a million random records, with the named mechanism."""
     from dataclasses import replace
 
     import numpy as np
@@ -93,7 +93,7 @@ def release(name: str) -> None:
 
 
 def simulated(processes: int, jobs: list[float]) -> float:
-    """Return the wall time of some jobs, if every free process starts the longest waiting job."""
+    """Return the wall time of some jobs if a free process always starts the longest job that is left."""
     free = [0.0] * processes
     for seconds in sorted(jobs, reverse=True):
         heapq.heappush(free, heapq.heappop(free) + seconds)
@@ -101,7 +101,7 @@ def simulated(processes: int, jobs: list[float]) -> float:
 
 
 def jobs_of_rebuild() -> tuple[list[float], list[float]]:
-    """Return the seconds of jobs in two lists, for studies that read no ledgers and for studies that read ledgers."""
+    """Return the seconds of jobs in two lists: for studies that read no ledgers, and for studies that do."""
     from privpost.lab import grid
 
     seconds = defaultdict(list)

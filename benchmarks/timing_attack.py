@@ -26,7 +26,7 @@ ATTACKS = [(DIRECT, 50, 250), (HALF, 243, 244), (HALF, 0, 1000), (MANY, 1000, 50
 
 
 def timings(draw, first: int, second: int, clock) -> np.ndarray:
-    """Return the seconds (TIMINGS, 2) of draws about two data sets, given their numbers of successes."""
+    """Time draws about two data sets, given their numbers of successes. Return the seconds (TIMINGS, 2)."""
     found = np.empty((TIMINGS, 2))
     for row in found:
         for place, count in enumerate((first, second)):
@@ -37,8 +37,7 @@ def timings(draw, first: int, second: int, clock) -> np.ndarray:
 
 
 def told(times: np.ndarray) -> float:
-    """Return the share of times in odd rows that a threshold assigns to the right data set."""
-    # The threshold is the best one for the even rows.
+    """Return how often the even rows' best threshold assigns a time in an odd row to the right data set."""
     tried, rest = times[::2], times[1::2]
     levels = np.unique(tried)
     right = ((tried[:, :1] <= levels).mean(axis=0) + (tried[:, 1:] > levels).mean(axis=0)) / 2

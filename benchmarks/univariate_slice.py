@@ -26,7 +26,7 @@ class Coordinates:
         self._squared_norm = np.einsum("cd,cd->c", self.weights, self.weights)
 
     def log_density(self, coordinate: int, values: np.ndarray, chains: np.ndarray) -> np.ndarray:
-        """Return the unnormalised log-density (m,) of some chains (m,) at new values (m,) of a coordinate."""
+        """Return the unnormalised log-density (m,) if a coordinate of some chains (m,) has new values (m,)."""
         posterior, former = self._posterior, self.weights[chains, coordinate]
         squared_norm = self._squared_norm[chains] + values**2 - former**2
         predictors = self._predictors[chains] + (values - former)[:, None] * self._columns[coordinate]
@@ -43,7 +43,7 @@ class Coordinates:
 
 
 class SliceInfo(NamedTuple):
-    """Numbers of evaluations of the log-density in a run, shape (n_burn_in + n_draws, n_chains)."""
+    """How often a run evaluated the log-density, shape (n_burn_in + n_draws, n_chains)."""
 
     density_calls: np.ndarray
 
@@ -56,9 +56,9 @@ class State(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Slice sampling of each coordinate in turn, with the attributes and errors of `sample`.
+    """Slice sampling of each coordinate in turn. Attributes and errors are as in `sample`.
 
-    The cost of a step is the number (n_chains,) of evaluations of the log-density.
+    The cost of a step (n_chains,) is how often each chain evaluates the log-density.
     """
 
     target: Callable[[np.ndarray], Coordinates]

@@ -15,7 +15,7 @@ STYLE = "td { vertical-align: top; width: 50% } img { width: 100%; border: 1px s
 
 
 def pairs() -> dict[str, list[str]]:
-    """Return the paths of the old figures that each current figure replaces."""
+    """Return, for each current figure, the paths of the old figures that it replaces."""
     found: dict[str, list[str]] = {}
     for (kind, name), now in moved.names().items():
         today = re.search(r"figures/\S+\.svg", now or f"figures/{name}.svg")

@@ -39,7 +39,7 @@ def tests_of(modules: list[Path]) -> list[str]:
 
 
 def too_few(stats: dict[str, int]) -> bool:
-    """Print how many of the tried faults tests notice, and return whether these are too few."""
+    """Print how many of the tried faults are noticed by tests, and return whether these are too few."""
     # For a sample of faults, two standard errors are allowed for chance.
     seen = sum(stats[how] for how in ("killed", "timeout", "segfault", "suspicious"))
     tried, tested = seen + stats["survived"], stats["total"] - stats["no_tests"] - stats["skipped"]

@@ -39,8 +39,8 @@ def studies_of(paths: Sequence[Path]) -> list[str]:
 def tests_of(paths: Sequence[Path]) -> list[str]:
     """Return pytest's arguments for the tests that concern some files.
 
-    These are tests among the files, tests that import one of the modules or a class in it, the contract tests of a
-    module's package, and for each study the `MOST` test files that name the fewest other studies.
+    These are: tests among the files; tests that import one of the modules or a class in it; the contract tests of a
+    module's package; and, for each study, the `MOST` test files that name the fewest other studies.
     """
     tests = {test: test.read_text() for test in sorted(TESTS.rglob("test_*.py"))}
     files, classes, only = [path for path in paths if path in tests], {}, []

@@ -30,7 +30,7 @@ LARGEST = 12_000_000
 
 
 def on_files(files, config):
-    """Replace the files that mkdocs found by the site's pages and the files to which pages link."""
+    """Replace mkdocs's list of files: take the site's pages and the files to which pages link."""
     # Documents are rendered from the published tables, in the checkout too.
     documents.write(grid.load_studies(), Path("."), Path("."))
     pages = [Path("README.md"), Path("CONTRIBUTING.md"), *sorted(Path("docs").glob("*.md"))]
@@ -49,7 +49,7 @@ def on_files(files, config):
 
 
 def api() -> dict[str, list[str]]:
-    """Return the names that the API's page on each package describes, by package."""
+    """Return, for each package, the names that its page of the API describes."""
     public = {package: sorted(privpost._homes(f"privpost.{package}").items()) for package in BASES}
     names = {package: [*BASES[package], *(f"{home}.{name}" for name, home in public[package])] for package in BASES}
     for package in INSIDE:

@@ -25,7 +25,7 @@ LEAST, REPEATS = 0.02, 4
 
 
 class Curve(NamedTuple):
-    """An axis, the name of what is timed, the sizes, and a function that returns the function to be timed at a size.
+    """An axis, the name of what is timed, the sizes, and a function that maps a size to the function to be timed.
 
     The exponent is fitted to sizes of at least `fit_from`, since the overhead of calls matters at smaller sizes.
     """

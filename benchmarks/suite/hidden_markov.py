@@ -1,4 +1,4 @@
-"""Times of site updates and releases of the war logs' hidden Markov model (Foulds et al. 2016, section 5)."""
+"""Times of site updates and of releases, for the war logs' hidden Markov model (Foulds et al. 2016, section 5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHAINS, EPSILON, ITERATIONS = 377, 5.0, 200
 
 
 def run() -> list[dict]:
-    """Measure a batched sweep against the loop, and a release and chain of each method."""
+    """Measure a batched sweep against the loop, and each method's release with its chain."""
     rng = np.random.default_rng(4)
     layout = gibbs.Layout.of(np.repeat(np.arange(REGIONS), MONTHS))
     n_cells = REGIONS * MONTHS
@@ -57,7 +57,7 @@ def run() -> list[dict]:
 
 
 def methods(model: EventCounts, counts) -> list[dict]:
-    """Measure each method's release and chain against a chain without privacy, both of the paper's length."""
+    """Measure each method's release and chain against a chain without privacy. Chains have the paper's length."""
     n, observed = int(counts[:, : model.sizes[0]].sum()), np.ones((1, len(counts)), bool)
     laplace = EventCountsLaplace(model, n, EPSILON)
 

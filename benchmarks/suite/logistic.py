@@ -35,7 +35,7 @@ def _posterior() -> LogisticPosterior:
 
 
 def _to_same_size(run) -> tuple[float, float]:
-    """Return the CPU seconds of 50 effective draws of the median coordinate, and the effective draws per draw."""
+    """Return the CPU seconds until the median coordinate has 50 effective draws, and its effective draws per draw."""
     rate = float(np.median(diagnose(run.draws[:, None])[1])) / len(run.draws)
     per_draw = run.seconds / len(run.draws)
     return run.warm_up_seconds + DRAWS / rate * per_draw, rate
@@ -46,7 +46,7 @@ def _ours(posterior, rng):
 
 
 def run() -> list[dict]:
-    """Measure the study's exact sampler with its set-up against three Markov chains."""
+    """Measure the study's exact sampler, set-up included, against three Markov chains."""
     posterior = _posterior()
     approximation = posterior.at_mode()
     mode, deviations = approximation.mean, 1 / np.linalg.norm(approximation.factor, axis=1)

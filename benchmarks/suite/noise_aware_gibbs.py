@@ -70,7 +70,7 @@ def loop(name: str, segment=scalar.dual_segment):
 
 
 def run() -> list[dict]:
-    """Measure a sweep of each model against the scalar loops and against its random numbers alone."""
+    """Measure a sweep of each model against the scalar loops, and against drawing its random numbers alone."""
     rows = []
     papers = [(name, "paper") for name in AUTHORS]
     for name, variant in [*papers, ("exponential", "corrected"), ("normal", "corrected")]:

@@ -7,7 +7,7 @@ __version__ = "0.2.0"
 
 
 def _homes(package: str) -> dict[str, str]:
-    """Return the module of each public name of a package, read from the stub for type checkers and editors."""
+    """Return, by public name, the module that defines it, read from a package's stub for type checkers and editors."""
     import re
     from pathlib import Path
 

@@ -31,7 +31,7 @@ def replacing(path: Path, *, new: bool = False) -> Iterator[Path]:
 
     Raises:
         FileExistsError: `new` is set and the file exists.
-        OSError: the file cannot be written. `filename` is `path` if the system names no file.
+        OSError: the file cannot be written. Its `filename` is `path` if the system names no file.
     """
     stem, suffix = _parts(path)
     temporary = path.with_name(f".{stem}.{secrets.token_hex(4)}{suffix}")

@@ -14,7 +14,7 @@ MORE: tuple[str, ...] = ()
 
 @contextlib.contextmanager
 def found_by(primary: str | None, *folders: str | None) -> Iterator[None]:
-    """Use another primary file or further folders within the block, as with Hydra's --config-name and --config-dir."""
+    """Within the block, use another primary file or further folders, as with Hydra's --config-name and --config-dir."""
     global PRIMARY, MORE
     before = PRIMARY, MORE
     PRIMARY, MORE = primary or PRIMARY, tuple(str(Path(folder).resolve()) for folder in folders if folder)

@@ -53,7 +53,7 @@ class Kind(NamedTuple):
     Attributes:
         mechanism: the class.
         settings: the weighting; empty if the class has only one.
-        examples: the examples of the class that have these settings.
+        examples: the class's examples with these settings.
     """
 
     mechanism: type[Mechanism]
@@ -115,7 +115,7 @@ def _by_name() -> dict[str, Kind]:
 
 
 def rebuild(described) -> Any:
-    """Return the mechanism or model from its description by `described.describe`."""
+    """Return the mechanism or model of a description that `described.describe` made."""
     if isinstance(described, dict):
         settings = {name: rebuild(value) for name, value in described["settings"].items()}
         if kind := _by_name().get(described["class"]):
@@ -127,7 +127,7 @@ def rebuild(described) -> Any:
 
 
 def models() -> dict[str, type[ConjugateModel]]:
-    """Return every conjugate model by the name of its file. Raises a ValueError if a file defines two models."""
+    """Return, by file name, every conjugate model. Raises a ValueError if a file defines two models."""
     by_module: dict[str, type[ConjugateModel]] = {}
     for member in _classes("models", ConjugateModel):
         name = member.__module__.rpartition(".")[2]
@@ -167,7 +167,7 @@ def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
 
 
 def left_out(model, n: int, budgets: Iterable[Cost], **settings) -> dict[str, str]:
-    """Return, by name, the kinds that cannot serve the model within any of the budgets, each with the last reason."""
+    """Return, by name, why kinds cannot serve the model within any of the budgets: the reason at the last budget."""
     reasons: dict[str, str] = {}
     for candidate in curators(itertools.chain.from_iterable(mechanisms().values())):
         reason = ""

@@ -23,7 +23,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def modules(*folders: str | Path) -> list[str]:
-    """Return the modules in some folders, such as `noise.laplace`, in the order of their files' names."""
+    """Return the modules, such as `noise.laplace`, in some folders, in the order of their files' names."""
     return sorted({_module(path, folder) for path, folder in _paths(*folders)}, key=_last_first)
 
 
@@ -32,7 +32,7 @@ def _last_first(module: str) -> tuple[str, str]:
 
 
 def home(name: str, *folders: str | Path) -> str | None:
-    """Return the module in some folders, such as `noise.laplace`, that defines a class, or None if no module does."""
+    """Return the module, such as `noise.laplace`, that defines a class in some folders, or None if no module does."""
     return _homes(_files(*folders)).get(name)
 
 
@@ -50,7 +50,7 @@ def optional(module: str, needed: str, install: str) -> ModuleType:
 
 
 def _paths(*folders: str | Path) -> Iterator[tuple[Path, Path]]:
-    """Yield each Python file but `__init__.py` in some folders and sub-folders, together with the given folder."""
+    """Yield (file, folder) for each Python file but `__init__.py` in or below each given folder."""
     for folder in map(Path, folders):
         yield from ((path, folder) for path in sorted(folder.rglob("*.py")) if path.name != "__init__.py")
 

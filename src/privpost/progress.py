@@ -22,7 +22,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def some(words: Sequence[str], most: int = 3) -> str:
-    """Return the first `most` words as text, and the number of further words."""
+    """Return a text of the first `most` words and the number of further words."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
 

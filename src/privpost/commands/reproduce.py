@@ -28,7 +28,7 @@ SHOWN = 12
 
 
 def main(given: Namespace) -> int:
-    """Rebuild all or the named studies, compare them with the published files, and return the exit status."""
+    """Rebuild all studies or the named ones, compare them with the published files, and return the exit status."""
     given.cores = positive("--cores", given.cores)
     # Snakemake's own locks are not enough: when a second Snakemake ends, it removes the locks of the first one.
     LOCK.parent.mkdir(exist_ok=True)

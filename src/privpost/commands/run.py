@@ -292,7 +292,7 @@ def build(study: Study, code: str, *, draw: bool = True) -> list[Path]:
 
 
 def tell_unexplained(study: Study) -> None:
-    """Print the columns of a study's tables that have no meaning."""
+    """Print which columns of a study's tables lack a meaning in `TABLES`."""
     from privpost.report.documents import dictionary
 
     of_tables = dictionary.columns(study).items()

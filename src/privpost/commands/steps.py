@@ -111,7 +111,7 @@ def report(given: Namespace) -> int:
 
 
 def _claims_among(names: list[str]) -> dict[str, str]:
-    """Return a map from claims to their study or paper, which is empty if `names` are studies."""
+    """Return the study or paper of each claim among `names`, by claim; empty if `names` are studies."""
     from privpost.report.scorecard import read
 
     path = PUBLISHED / "results/scorecard.csv"

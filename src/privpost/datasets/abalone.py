@@ -1,4 +1,4 @@
-"""Abalone (UCI): eight measurements of 4,177 abalone, and the number of rings, which gives their age."""
+"""Abalone (UCI): 4,177 abalone with sex, seven measurements and the number of rings, which gives the age."""
 
 import functools
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Adult (UCI): 14 attributes of 48,842 people from the US census of 1994 and whether they earn over 50,000 dollars."""
+"""Adult (UCI): 14 attributes of 48,842 people from the US census of 1994, and whether they earn over 50,000 dollars."""
 
 from pathlib import Path
 

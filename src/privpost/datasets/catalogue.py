@@ -119,7 +119,7 @@ def names(conf: str | os.PathLike[str] | None = None) -> list[str]:
 
 
 def serves(name: str, task: str) -> bool:
-    """Whether a kind of studies (`TASKS`) can read a catalogued data set, by the data set's unchecked declaration."""
+    """Whether a kind of studies (`TASKS`) can read a catalogued data set, according to its unchecked declaration."""
     text = (configurations.folder() / "dataset" / f"{name}.yaml").read_text(encoding="utf-8")
     match = _SERVES.search(text)
     return match is not None and task in match[1].split(", ")

@@ -1,4 +1,4 @@
-"""1980 US census: mothers of two or more children and their husbands' incomes (Angrist and Evans 1998)."""
+"""1980 US census: mothers of two or more children, and their husbands' incomes (Angrist and Evans 1998)."""
 
 import lzma
 from pathlib import Path
@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read the packed CSV into float64 arrays (334535,), with the rows that have a known income.
+    """Read the rows with a known income from the packed CSV, into float64 arrays (334535,).
 
     Raises ValueError naming the file, and the line or the columns at fault.
     """

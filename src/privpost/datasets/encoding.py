@@ -107,7 +107,7 @@ def encode(
 
 
 def split(task: Task, dataset: Dataset, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return ascending indices of the rows that train (train_rows,) and of the rows that test (test_rows,).
+    """Return ascending indices of the training rows, shape (train_rows,), and of the test rows, shape (test_rows,).
 
     An official split draws nothing. Otherwise one permutation is drawn, and the settings of the data set give the
     sizes. Raises ValueError if these settings are missing or do not add up to the number of rows.

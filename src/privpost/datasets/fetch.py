@@ -84,7 +84,7 @@ def fetch(
     complaints = [line for file in files if (line := search.complaint(file, timeout, retries))]
     if complaints:
         raise FetchError("\n".join(complaints), dataset)
-    # `prepare` compares the arrays with the arrays of this file, so it is fetched too if possible.
+    # `prepare` compares the arrays with the arrays of this file, so this file is fetched too if possible.
     for file in dataset.instead[-1:]:
         if file not in files:
             search.complaint(file, timeout, retries)

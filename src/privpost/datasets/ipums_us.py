@@ -1,4 +1,4 @@
-"""US extract of IPUMS-International, made and licensed by the user (Zhang et al. 2016, figure 2)."""
+"""US extract of IPUMS-International, made by each user under IPUMS' licence (Zhang et al. 2016, figure 2)."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from privpost.datasets.catalogue import Dataset
 
 
 def parse(paths: dict[str, Path], dataset: Dataset) -> dict[str, np.ndarray]:
-    """Read the CSV into float64 arrays of shape (n,), one per column of the declared bounds.
+    """Read the CSV into float64 arrays of shape (n,), one per column with declared bounds.
 
     Raises ValueError naming the file, and the line or the columns at fault.
     """

@@ -9,7 +9,7 @@ from privpost.datasets.catalogue import Dataset
 
 
 def emissions(dataset: Dataset) -> list[np.ndarray]:
-    """Return each field's probabilities of its levels in the true states, shape (states, levels).
+    """Return, for each field, the probabilities (states, levels) of its levels in the true states.
 
     A level with a stated share has this share as its probability. The other levels share the rest by a power law, in a
     random order that depends on the seed and is equal in all states.

@@ -53,7 +53,7 @@ def prepare(
 
 
 def _verified(dataset: Dataset, raw: Path) -> dict[str, Path]:
-    """Return the paths by name of the data set's raw files, after checking their sizes and checksums."""
+    """Return, by name, the paths of the data set's raw files, after checking their sizes and checksums."""
     there = [files for files in dataset.choices() if all((raw / file.name).is_file() for file in files)]
     for file in (there or [dataset.files])[0]:
         path = raw / file.name

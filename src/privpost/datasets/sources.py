@@ -42,7 +42,7 @@ def _members(path: Path, name: str) -> list[zipfile.ZipInfo]:
 
 
 def read(path: Path, name: str) -> Generator[bytes, None, None]:
-    """Yield the bytes of the raw file `name` from a path to the file, a ``.gz`` or a ``.zip``. Raises Unusable."""
+    """Yield the bytes of the raw file `name`, given the path of it, its ``.gz`` or a ``.zip``. Raises Unusable."""
     try:
         if path.suffix == ".zip" and path.name != name:
             members = _members(path, name)
@@ -66,7 +66,7 @@ def _chunks(handle: Any) -> Iterator[bytes]:
 
 
 def download(url: str, name: str, sha256: str, folder: Path, timeout: float, retries: int) -> Path:
-    """Download the raw file `name`, or the archive at an address, into a folder. Return the path of the download.
+    """Download the raw file `name`, plain or packed, from an address into a folder. Return the path of the download.
 
     After a temporary failure the download is tried again, up to `retries` times. A file that is not packed must have
     the given sha256. Raises Unusable, saying why, if there is no such file, and NoNetwork if no connection was made.

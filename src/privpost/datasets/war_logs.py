@@ -16,7 +16,7 @@ from privpost.datasets import files
 from privpost.datasets.catalogue import Dataset
 
 OTHER = "other"
-# The columns of a file of counts: the number of events of a region and month that have a level of a field.
+# The columns of a file of counts. A line tells how many events in a region and month have a level of a field.
 COLUMNS = ("region", "month", "field", "level", "events")
 
 
@@ -157,7 +157,7 @@ def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def count_lines(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> Iterator[str]:
-    """Yield the lines of the file of counts that `read_counts` reads into these arrays."""
+    """Yield the lines of a file of counts, from which `read_counts` makes these arrays."""
     names = [(field, level) for field, levels in dataset.public["levels"].items() for level in levels]
     all_months = months(dataset)
     yield ",".join(COLUMNS)

@@ -97,7 +97,7 @@ class Uniform:
 
 
 class Draw:
-    """An ideal draw from a distribution on [0, ∞) that lies in [cell, cell + 1) / 2^bits.
+    """An ideal draw from a distribution on [0, ∞). The draw lies in [cell, cell + 1) / 2^bits.
 
     Args:
         distribution: distribution function F, from a rational number to a ball at the precision in use.
@@ -178,7 +178,7 @@ def guessing() -> Iterator[None]:
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
-    """Return twice the longest time in seconds of the given draws, which depend only on public numbers."""
+    """Return twice the longest time, in seconds, of the draws. The draws depend only on public numbers."""
 
     def duration(draw):
         start = thread_time()
@@ -191,7 +191,7 @@ def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
 
 
 def in_units_of_time(unit: float, draw: Callable[[], Any]) -> Any:
-    """Return the result of a draw after a whole number of time units, filled up by busy waiting."""
+    """Return the result of a draw, after busy waiting until a whole number of time units has passed."""
     start = thread_time()
     drawn = draw()
     end = start + unit * math.ceil((thread_time() - start) / unit)
@@ -263,7 +263,7 @@ def dirichlet(
 ) -> list[int]:
     """Return ⌊2^bits θ_i⌋ for every i of one ideal draw θ from a Dirichlet law.
 
-    By stick-breaking θ_i = V_i ∏_{j<i} (1 − V_j) with independent V_i ~ Beta(α_i, α_{i+1} + … + α_d). The draws of all
+    By stick-breaking, θ_i = V_i ∏_{j<i} (1 − V_j) with independent V_i ~ Beta(α_i, α_{i+1} + … + α_d). The draws of all
     V are refined until every ⌊2^bits θ_i⌋ is certain.
 
     Args:

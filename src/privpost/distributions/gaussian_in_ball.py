@@ -22,7 +22,7 @@ def sample(mean, precision, radius: float, size: int, rng: np.random.Generator) 
 
     Proposals are "tilted": their density has a factor exp(−λ‖w‖²/2) such that E‖w‖² ≤ radius². If the mean lies outside
     the ball, "tangent" proposals are possible too. They come from the half-space that touches the ball at the most
-    likely point of the ball. A first batch decides which kind of proposals is accepted more often.
+    likely point of the ball. A first batch shows which kind of proposal is accepted more often.
 
     Args:
         mean: shape (d,).

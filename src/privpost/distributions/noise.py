@@ -69,9 +69,9 @@ class SecureNoise:
     """Discrete Laplace and Gaussian noise from the package opendp, for releases of real data.
 
     The laws are P(k) ∝ exp(−|k|/scale) and P(k) ∝ exp(−k²/(2 scale²)) on the whole numbers, drawn in exact arithmetic
-    (Canonne, Kamath and Steinke 2020). For statistics that are whole numbers, the cost is ε = Δ/scale for an L1
-    sensitivity Δ, and zero-concentrated DP with ρ = Δ²/(2 scale²) for an L2 sensitivity Δ. The class replaces a numpy
-    Generator in mechanisms that add noise. Randomness comes from the operating system, without a seed.
+    (Canonne, Kamath and Steinke 2020). If statistics are whole numbers, Laplace noise costs ε = Δ/scale at L1
+    sensitivity Δ, and Gaussian noise costs ρ = Δ²/(2 scale²) of zero-concentrated DP at L2 sensitivity Δ. The class
+    replaces a numpy Generator in mechanisms that add noise. The operating system supplies randomness, without a seed.
 
     >>> LaplaceMechanism(BetaBernoulli(1, 1), 10, 1.0).perturb([3, 7], SecureNoise()).shape
     (1,)
@@ -112,7 +112,7 @@ class Swapped:
 
 
 class Common:
-    """A source of Laplace noise that is equal for all releases of one shape, up to the scale."""
+    """A source whose Laplace noise is the same, up to the scale, for all releases of one shape."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng, self._standard = rng, {}
@@ -136,7 +136,7 @@ def discrete_laplace(scale: float, shape, source) -> np.ndarray:
 def discrete_gaussian(sigma: float, shape, source) -> np.ndarray:
     """Return whole numbers k with P(k) ∝ exp(−k²/(2σ²)), from a numpy generator or `SecureNoise`.
 
-    For σ > 2^14 a numpy generator draws rounded normal variates. Their law differs by less than 1e-9 in total
+    For σ > 2^14, a numpy generator draws rounded normal variates. Their law differs by less than 1e-9 in total
     variation.
     """
     if isinstance(source, SecureNoise):
@@ -156,7 +156,7 @@ def log_theta(sigma: float) -> float:
 
 
 def spread(scale: float, laplace: bool) -> float:
-    """Return the mean absolute deviation of discrete Laplace noise, or the standard deviation of Gaussian noise."""
+    """Return the spread of discrete noise: mean absolute deviation if Laplace, standard deviation if Gaussian."""
     if laplace:
         return 2 * math.exp(-1 / scale) / -math.expm1(-2 / scale)
     # The standard deviation equals sigma up to about exp(-2 pi^2 sigma^2).
@@ -204,12 +204,12 @@ def gaussian_measurement(scale: float):
 
 
 def laplace_epsilon(scale: float, sensitivity: int) -> float:
-    """Return ε of discrete Laplace noise from opendp's privacy map, rounded up."""
+    """Return opendp's ε of discrete Laplace noise, by the privacy map, rounded up."""
     return float(laplace_measurement(scale).map(int(sensitivity)))
 
 
 def gaussian_epsilon(scale: float, sensitivity: float, delta: float) -> float:
-    """Return ε at δ of discrete Gaussian noise from opendp's conversion of zero-concentrated DP, rounded up."""
+    """Return opendp's ε of discrete Gaussian noise at a given δ, converted from zero-concentrated DP, rounded up."""
     profile = opendp().c.make_zCDP_to_approxDP(gaussian_measurement(scale)).map(float(sensitivity))
     return float(profile.epsilon(delta))
 

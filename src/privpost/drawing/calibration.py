@@ -10,13 +10,13 @@ AWARE = ("gibbs", "exact", "gibbs_normal")
 
 
 def over_limit(table):
-    """Return the table with a column `over`: KS distance over the limit that 95 % of calibrated methods stay below."""
+    """Return the table with a column `over`: KS distance ÷ the limit below which 95 % of calibrated methods stay."""
     limit = table.n_trials.map(ks_limit)
     return table.assign(over=table.ks / (table.ks_limit.fillna(limit) if "ks_limit" in table else limit))
 
 
 def answer(table, aware: str = "noise-aware posteriors") -> str:
-    """Return the finding that tests reject only naive posteriors, or "" if the table does not show it."""
+    """Return the finding "only naive posteriors are rejected" in numbers, or "" if the table does not show it."""
     rows, naive = table[table.method.isin(AWARE)], table[table.method == "naive"]
     smallest = naive[naive.epsilon == table.epsilon.min()]
     level = 0.05 / max(1, len(rows))

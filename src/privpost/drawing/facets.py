@@ -106,7 +106,7 @@ def in_all(table, *columns: str):
 
 
 def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
-    """Return the rows of all methods except a reference, with `y` less the reference's `y` at the same keys.
+    """Return the rows of other methods than a reference. Its `y` at equal keys is subtracted from theirs.
 
     Raises ValueError if the reference has several rows with equal keys.
     """

@@ -37,7 +37,7 @@ def names(path: Path) -> list[str]:
 
 
 def functions(module: ModuleType) -> dict[str, Callable]:
-    """Return the functions of a module that draw figures, by the figures' names."""
+    """Return a module's functions that draw figures, by the figures' names."""
     return {
         value.figure: value for value in vars(module).values() if inspect.isfunction(value) and hasattr(value, "figure")
     }

@@ -280,7 +280,7 @@ _TEXT = re.compile(r'<text style="([^"]*?font-size: ([\d.]+)px;[^"]*)"([^>]*)>([
 
 
 def _fixed_widths(svg: bytes) -> bytes:
-    """Return an SVG whose texts have the widths that the layout assumed, in every font."""
+    """Return an SVG whose texts have, in every font, the widths that the layout assumed."""
     import html
 
     from matplotlib.font_manager import FontProperties

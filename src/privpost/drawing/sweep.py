@@ -101,7 +101,7 @@ def _repeats(table, column: str, key: str) -> bool:
 
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
-    """Return measures with recurring values, such as points of a grid, that tell rows with equal keys apart."""
+    """Return the measures that distinguish rows with equal keys. Their values recur, like points of a grid."""
     # Grouping needs at least one column; this constant column serves if there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():
@@ -133,7 +133,7 @@ def choose(tables: Mapping, swept: Mapping[str, Sequence[str]], known: Container
 
 
 def draw(table, swept: Sequence[str], known: Container[str], title: str = "", labels: Mapping[str, str] | None = None):
-    """Return the figure of a table, or None if there is nothing to draw, and notes on what is left out.
+    """Return a table's figure (None if there is nothing to draw), and notes on what is left out.
 
     Each measure has a row of panels for each metric. Bars are 95 % intervals. `labels` maps columns to labels.
     """

@@ -63,7 +63,7 @@ def mmd2_of_embeddings(p, q) -> np.ndarray:
 
 
 class UnitInterval:
-    """The features of draws from [0, 1], shape (12, trials)."""
+    """The features (12, trials) of draws from [0, 1]."""
 
     features = staticmethod(embedding_sum)
 

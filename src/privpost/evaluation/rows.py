@@ -7,7 +7,7 @@ from typing import Any
 
 
 def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield the index in result arrays and the settings, for each combination of the axes' values.
+    """For each combination of the axes' values, yield its index in the result arrays, then its settings.
 
     Args:
         settings: object whose list-valued attributes can be axes.
@@ -23,7 +23,7 @@ def places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tup
 
 
 def private_places(settings: Any, *names: str, **others: Sequence) -> Iterator[tuple[tuple[int, ...], SimpleNamespace]]:
-    """Yield `places`, with the method `non_private` only at the first ε and with epsilon None."""
+    """Yield `places`. The method `non_private` comes only at the first ε, and its epsilon is None."""
     for index, point in places(settings, *names, **others):
         if point.method == "non_private":
             if index[names.index("epsilon")] > 0:

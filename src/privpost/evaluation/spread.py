@@ -1,6 +1,6 @@
 """Test of the width of posteriors, by the sum of z² over trials (Cook, Gelman and Rubin 2006).
 
-z is Φ⁻¹(U), where U is the quantile or the randomised rank of the true parameter in its posterior. Under calibration z
+z is Φ⁻¹(U), where U is the quantile or the randomised rank of the true parameter in its posterior. Under calibration, z
 is standard normal and Σz² has a χ² law. If a normal posterior has r times the right standard deviation, z² is 1/r²
 times as large. The Kolmogorov-Smirnov test needs far more trials to see a wrong width.
 """

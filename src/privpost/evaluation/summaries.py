@@ -20,8 +20,8 @@ def mean_and_sem(values) -> tuple[np.ndarray, np.ndarray]:
 def share_error(share, size) -> np.ndarray:
     """Return the standard error √(p(1−p)/size) of shares p of independent trials.
 
-    For p = 0 or 1 the standard error is z/(size + z²) with z = 1.96, so an interval of z standard errors ends where
-    Wilson's 95 % interval ends. For one trial the standard error is nan.
+    For p = 0 or 1, the standard error is z/(size + z²) with z = 1.96, so an interval of z standard errors ends where
+    Wilson's 95 % interval ends. For one trial, the standard error is nan.
     """
     share, size = np.asarray(share, float), np.asarray(size)
     certain = (share == 0) | (share == 1)
@@ -40,7 +40,7 @@ def mean_columns(name: str, values) -> dict[str, float]:
 
 
 def in_standard_errors(rows):
-    """Return the mean difference in rows divided by its standard error, or 0 if the mean difference is 0."""
+    """Return the mean difference of each row divided by its standard error, or 0 if the mean difference is 0."""
     mean, sem = (np.asarray(getattr(rows, f"difference_{what}"), float) for what in ("mean", "sem"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(mean == 0, 0.0, mean / sem)

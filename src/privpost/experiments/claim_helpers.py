@@ -8,7 +8,7 @@ from privpost.evaluation.multiplicity import critical_value
 
 
 def estimate(name: str, value, error, of: str = "") -> dict[str, Any]:
-    """Return an estimate and the standard error as evidence. The error's label names `of`, or else `name`."""
+    """Return an estimate and the standard error as evidence. The error's label contains `of`, or else `name`."""
     return {name: value, f"its standard error, {of or name}": error}
 
 
@@ -59,7 +59,7 @@ def ks_evidence(rows, what: str, where: str = "") -> dict[str, Any]:
 
 
 def errors_allowed(limit: float, comparisons: int) -> str:
-    """Return, as text, a limit and the chance that a normal estimate of a zero difference exceeds the limit."""
+    """Return, as text, a limit, and the chance that a normal estimate exceeds it if the true difference is zero."""
     from scipy.special import ndtr
 
     chance = ndtr(-limit)

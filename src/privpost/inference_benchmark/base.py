@@ -95,7 +95,7 @@ class Task(ABC):
 
     @property
     def scale(self) -> float:
-        """Scale of the noise on each released coordinate, which is b of Laplace noise and σ of Gaussian noise."""
+        """Scale of the noise on each released coordinate: b for Laplace noise, σ for Gaussian noise."""
         return float(np.max(self.mechanism.scale if self.power == 1 else self.mechanism.sigma))
 
     @property

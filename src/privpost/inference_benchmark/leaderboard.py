@@ -14,7 +14,7 @@ TOLD = 0.53
 
 
 def rows(rivals, calibration, refused) -> Iterator[dict]:
-    """Yield one row per method, in order of the classifier's largest accuracy over all points of the benchmark."""
+    """Yield one row per method: exact draws, then others by the classifier's largest accuracy, then baselines."""
     if rivals.empty:
         return
     exact = rivals[rivals.method == "exact"].set_index(POINT).distance
@@ -48,7 +48,7 @@ def pairs(table) -> set[tuple]:
 
 
 def rejected(calibration):
-    """Return whether the test of z² or the test of ranks rejects the method, for each row of the calibration."""
+    """For each row of the calibration, return whether the test of z² or the test of ranks rejects the method."""
     # The joint level is 5 % over both tests and all rows of a method.
     level = LEVEL / (2 * calibration.groupby("method").task.transform("size"))
     return np.minimum(calibration.z2_p, calibration.rank_p) < level

@@ -133,7 +133,7 @@ def _finite(draws) -> np.ndarray:
 
 
 def effective(inferred) -> np.ndarray:
-    """Return effective sample sizes (releases,), which the method knows or which are estimated from several chains."""
+    """Return effective sample sizes (releases,), known to the method or estimated from several chains."""
     # Draws of a single chain count as independent.
     draws, finite = inferred.draws, _finite(inferred.draws)
     if inferred.effective is not None:

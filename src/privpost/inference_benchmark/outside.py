@@ -65,7 +65,7 @@ class Setting(NamedTuple):
 
 
 def method(source: str) -> Method:
-    """Return the method of a name or in a Python file. Raise SettingError if there is no method."""
+    """Return the method with this name, or the method in this Python file. Raise SettingError if there is none."""
     if source in methods.names():
         return _of(source, methods.method(source))
     if source in optional.names():
@@ -126,7 +126,7 @@ def _loaded(path: Path) -> ModuleType:
 
 
 def _or_told(what: str, call: Callable[[], Any]) -> Any:
-    """Return the result of a call of a user's code, and turn any error into a SettingError."""
+    """Call a user's code and return the result. Any error becomes a SettingError."""
     try:
         return call()
     except Exception as error:
@@ -144,7 +144,7 @@ def _case(entry: Entry, setting: Setting) -> scoring.Case:
 
 
 def parameters(size: int) -> list[str]:
-    """Return the names of the parameters in files."""
+    """Return the parameters' names, as files write them."""
     return [f"theta_{i}" for i in range(1, size + 1)]
 
 

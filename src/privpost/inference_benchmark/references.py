@@ -26,7 +26,7 @@ _NODES, _STARTS = 20, 2000
 
 
 def redacted(mechanism, releases) -> Posterior:
-    """Return the posteriors of θ given redacted sums (k,) with Laplace noise, as masses of cells of θ.
+    """Return the posteriors of θ, as masses of cells, given redacted sums (k,) with Laplace noise.
 
     The law of the sum of n records comes from the n-th power of the Fourier transform of a record's law.
     """
@@ -44,7 +44,7 @@ def redacted(mechanism, releases) -> Posterior:
 
 
 def _lattice(family, releases, n: int, scale: float, interval, theta) -> np.ndarray:
-    """Return the densities p(y | θ), shape (k, θ), of sums y of whole numbers with Laplace noise."""
+    """Return p(y | θ) for sums y of whole numbers with Laplace noise, with a row per y and a column per θ."""
     # The sum over the lattice becomes a sum over frequencies (Parseval). Frequencies of negligible weight are left out.
     values = np.arange(np.ceil(interval[0]), np.floor(interval[1]) + 1)
     largest = int(n * values[-1]) + 1
@@ -149,7 +149,7 @@ def _inner(model, n: int) -> _Inner:
 
 
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
-    """Return the weights of all tables and, for each parameter of a leaf, its place, totals and distributions."""
+    """Return the weights of all tables and, for each parameter of a leaf: index of its ones, totals, distributions."""
     # One increasing array has the distribution functions of all totals, with n + 1 values each. Each function is raised
     # by 1 over the previous function, so that one search serves all totals.
     ones = np.arange(n + 1.0)

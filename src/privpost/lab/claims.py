@@ -155,7 +155,7 @@ class Declared(NamedTuple):
 
 
 def _by(parts: Sequence[Part], stand_in: bool) -> dict[str, str]:
-    """Return one of `MARKS` for each data set, model or network that checks are about, by its name."""
+    """Return, by name, one of `MARKS` for each data set, model or network that checks are about."""
     marks = {}
     for of in dict.fromkeys(part.of for part in parts if part.of):
         checks = [part for part in parts if part.of == of and part.kind in ("check", "stand-in")]

@@ -34,7 +34,7 @@ class Comparison(NamedTuple):
         table: `<paper>/<study>/<table>`.
         size: the largest ratio of a difference to its tolerance; None if nothing is published.
         where: which column and row differ most, and by how much.
-        columns: whether the columns or their order changed. Then `size` is about the columns of both tables.
+        columns: whether the columns or their order changed. Then `size` is about the common columns.
     """
 
     table: str
@@ -53,7 +53,7 @@ class Comparison(NamedTuple):
 
 
 def compare(built: Study) -> list[Comparison]:
-    """Return a comparison of each built table with the published table, without rows of data sets that are left out."""
+    """Return a comparison of each built table with the published table. Rows of left-out data sets are ignored."""
     published = built.published
     return [Comparison(f"{built.name}/{name}", *_compare(built, published, name)) for name in built.tables]
 
@@ -105,8 +105,8 @@ def _compare(built: Study, published: Study, name: str) -> tuple[Any, ...]:
 def compare_frames(old: Any, new: Any, relative: float = RELATIVE, timed: Sequence[str] = ()) -> tuple[Any, ...]:
     """Return the size and the place of the largest difference between two tables, as in `Comparison`.
 
-    The ratio is infinite if numbers of rows or words differ. If column names differ, only common columns are compared,
-    and True is returned too. Columns in `timed` have times of a machine and are not compared. `relative` is the
+    The ratio is infinite if words or the numbers of rows differ. If column names differ, only common columns are
+    compared, and True is returned too. Columns in `timed` hold run times and are not compared. `relative` is the
     relative tolerance of numbers without a standard error.
     """
     if list(old.columns) != list(new.columns):

@@ -108,7 +108,7 @@ class Watch:
             self.progress.update(done, self._total, self.left(running))
 
     def _running(self) -> dict[str, float]:
-        """Return by digest the seconds so far of each running cell, without cells of killed runs."""
+        """Return, by digest, the seconds so far of each running cell. Cells of killed runs are left out."""
         running = {}
         for mark in (path for folder in self._folders for path in folder.glob(f".*{store.STARTED}")):
             with contextlib.suppress(FileNotFoundError):

@@ -55,7 +55,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 
 def _folded(group: dict[str, dict]) -> dict:
-    """Return the row with the smallest ε among rows that differ only in numbers, with lists of these numbers."""
+    """Of rows that differ only in numbers, return the one with the smallest ε, with lists of these numbers."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}
@@ -100,7 +100,7 @@ def _exchanged(value, leaves: dict[str, Any], path: str = ""):
 
 
 def form_of(value) -> str:
-    """Return a mechanism's description (`described.describe`) as text, with the word "number" for each number."""
+    """Return a mechanism's description (`described.describe`) as text, with "number" in place of each number."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key}:{form_of(item)}" for key, item in sorted(value.items())) + "}"
     if isinstance(value, list):

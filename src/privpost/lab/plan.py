@@ -91,7 +91,7 @@ def chosen(names: Sequence[str] | str | None, scale: str, refusal: type[Exceptio
 
 @functools.cache
 def read_by(name: str, scale: str) -> list[Study]:
-    """Return the studies that can be built among the studies whose ledgers the named study reads."""
+    """Of the studies whose ledgers the named study reads, return those that can be built."""
     return possible(find(other, scale) for other in grid.names_read(find(name, scale)))
 
 

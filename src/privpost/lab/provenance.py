@@ -62,7 +62,7 @@ def file_of(module: str) -> Path | None:
 
 
 def files(modules: Iterable[str]) -> list[Path]:
-    """Return the package's files that hold some modules and all modules that these import, directly or indirectly.
+    """Return the package's files of some modules and of all modules that these import, directly or indirectly.
 
     Modules in `MOVING` count if they are among `modules`, but not if they are only imported.
     """
@@ -136,12 +136,12 @@ def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
 
 
 def source(*modules: str) -> dict[str, str]:
-    """Return a digest of the code of each file that holds some modules or the modules that they import."""
+    """Return, by file, a digest of the code of some modules and of all modules that they import."""
     return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path), path) for path in files(modules)}
 
 
 def source_digest(*modules: str) -> str:
-    """Return one digest of the code of all files that hold some modules or the modules that they import."""
+    """Return one digest of the code of some modules and of all modules that they import."""
     text = ";".join(f"{file}:{digest}" for file, digest in source(*modules).items())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

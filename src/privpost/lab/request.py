@@ -64,7 +64,7 @@ def key_of(override: str) -> str:
 
 
 def words_of(argv: Sequence[str]) -> list[str]:
-    """Return the words `key=value` of a command line, and its deletions `~key` except for Hydra's own keys."""
+    """Return the words `key=value` of a command line, and its deletions `~key`, except those of Hydra's own keys."""
     return [word for word in argv if word[:1] != "-" and ("=" in word or re.match("~(?!hydra)", word))]
 
 
@@ -243,7 +243,7 @@ def values(word: str) -> list:
 
 
 def ends(word: str) -> list:
-    """Return both ends of an interval in an override for another sweeper, or else the result of `values`."""
+    """Return both ends if an override gives another sweeper an interval, or else the result of `values`."""
     if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
         return values(word)
     values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")

@@ -102,7 +102,7 @@ class Integer(Setting):
 
     Attributes:
         under: the name of another setting, whose value must be larger.
-        follows: the name of another setting. If only that setting is changed, this setting is scaled by its factor.
+        follows: the name of another setting. If only that setting is changed, this one is scaled by the same factor.
     """
 
     at_least: int | None = None

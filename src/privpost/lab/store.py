@@ -110,7 +110,7 @@ def _load(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 @contextlib.contextmanager
 def under_way(path: Path, digest: str) -> Iterator[None]:
-    """Mark a cell as being computed until the block ends, with a file next to the cell's own file."""
+    """Until the block ends, mark a cell as being computed, with a file next to the cell's own file."""
     # The mark is named like a temporary file, so that a mark left by a killed process is found and removed.
     mark = path.with_name(f".{digest}.{secrets.token_hex(4)}{STARTED}")
     with contextlib.suppress(OSError):

@@ -185,7 +185,7 @@ class Study:
 
     @property
     def cells_folder(self) -> Path:
-        """The folder of the study's cells in the store, which does not depend on `home`."""
+        """The folder of the study's cells in the store. It does not depend on `home`."""
         return built(self.scale) / "cells" / self.name
 
     def table_path(self, table: str) -> Path:

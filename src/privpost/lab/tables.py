@@ -82,7 +82,7 @@ def outdated(study: Study) -> str:
 
 
 def read_outdated(study: Study) -> list[str]:
-    """Return the names of the studies with tables out of date among the studies whose ledgers a study reads."""
+    """Of the studies whose ledgers a study reads, return the names of those with tables out of date."""
     return [other.name for other in grid.read_by(study) if outdated(other)]
 
 
@@ -101,7 +101,7 @@ def _joint(contents: Iterable[bytes]) -> str:
 
 
 def tables_of(study: Study, results: Sequence[store.Result]) -> dict[str, Any]:
-    """Return the tables that the study's `tabulate` makes of some cells, by name.
+    """Return, by name, the tables that the study's `tabulate` makes of some cells.
 
     `tabulate` returns one table or a map from names to tables. A table is a DataFrame or rows (maps from column to
     value). Raises ValueError if the names of tables differ from the names that the study declares.
@@ -174,7 +174,7 @@ def of_points(study: Study, cells: Sequence[Cell], results: Iterable[store.Resul
     """Return the joined tables of some points, with a column for each setting that tells points apart.
 
     A setting gets a column if it is in `asked`, or if it differs between the cells and has a value at a point of the
-    table. If the table already has a column with this name and other entries, the new column is `<setting>_setting`.
+    table. If the table already has a column with this name but other entries, the new column is `<setting>_setting`.
     """
     asked, known = set(asked), [*study.schema.fields, *cells[0].sizes]
     keys = [key for key in known if key in asked or len({canonical(value_of(cell, key)) for cell in cells}) > 1]
@@ -225,7 +225,7 @@ def _concat(frames: Sequence):
 
 
 def _joined(frames: Sequence, keys: Sequence[str], asked: Container[str]) -> tuple[Any, list[str]]:
-    """Return the rows of all points as one DataFrame, with settings first, and the names of the columns of settings."""
+    """Return one DataFrame with the rows of all points, settings first, and the names of its setting columns."""
     frame, columns = _concat(frames), []
     for place, key in enumerate(keys):
         column = frame.pop(f"{key}_setting") if f"{key}_setting" in frame else None

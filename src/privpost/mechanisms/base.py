@@ -66,7 +66,7 @@ class Mechanism(metaclass=Checked):
         neighbours: relation between neighbouring data sets, such as "substitution" of one record.
         norm: measure of the change that `sensitivity` bounds: the "l1" or "l2" norm of the change of `query`; "natural
             parameters", the l2 norm of the change of the output law's natural parameters; or "log-likelihood ratio",
-            the largest absolute change over θ.
+            the largest absolute change of an entry of `query`.
         notion: notion of differential privacy in which `cost` is stated.
         public_inputs: quantities that the mechanism takes as public.
         releases: "sample" if a release is one draw of θ, or "statistics", from which any number of draws can be made.
@@ -126,7 +126,7 @@ class Mechanism(metaclass=Checked):
 
     @abstractmethod
     def query(self, data) -> np.ndarray:
-        """Value of a data set (n, *record_shape) whose change between neighbours `sensitivity` bounds.
+        """Value computed from a data set (n, *record_shape). `sensitivity` bounds its change between neighbours.
 
         If a mechanism releases statistics, this value is a release without noise.
         """

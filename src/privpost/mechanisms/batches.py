@@ -13,7 +13,7 @@ def batches(replicate: Callable, statistics, rng: np.random.Generator) -> np.nda
     """Return one release per row of statistics (..., d). Releases about equal rows are made as one batch.
 
     Args:
-        replicate: function of one data set's statistics (d,), a number of releases and rng, that returns the releases.
+        replicate: function that returns releases, given one data set's statistics (d,), a number of releases and rng.
     """
     statistics = np.asarray(statistics, float)
     rows = statistics.reshape(-1, statistics.shape[-1])

@@ -22,7 +22,7 @@ def check_positive(name: str, value) -> None:
 
 
 def check_scale(**values) -> None:
-    """Raises a ValueError unless the squares of the named numbers neither vanish nor overflow."""
+    """Raises a ValueError unless the named numbers are positive, with squares that floats can hold."""
     for name, value in values.items():
         if not is_number(value) or not SMALLEST_SCALE <= value <= LARGEST_SCALE:
             raise ValueError(f"{name} is {value!r}; it must lie in [{SMALLEST_SCALE:g}, {LARGEST_SCALE:g}]")
@@ -188,7 +188,7 @@ class ConjugateModel(metaclass=Checked):
 
     @abstractmethod
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Sum of the sufficient statistics (..., d) of records (..., n, *record_shape).
+        """Sum (..., d) of the sufficient statistics of records (..., n, *record_shape).
 
         Raises:
             ValueError: a value that is no record.
@@ -255,11 +255,11 @@ class ConjugateModel(metaclass=Checked):
 
 
 class BoundedFamily(ConjugateModel):
-    """Base of families whose statistics of a record are bounded and have the same sum for every record."""
+    """Base of families in which a record's statistics are bounded and have the same sum for every record."""
 
     @abstractmethod
     def sum_moments(self, theta, n: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Mean (q, trials) and covariance (q, q, trials) of the sums of the first q statistics of n records.
+        """Mean (q, trials) and covariance (q, q, trials) of the first q statistics, which are sums over n records.
 
         Here q is `size`. The shape of θ is (trials,), or (entries, trials) if θ is a vector.
         """

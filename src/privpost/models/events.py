@@ -49,7 +49,7 @@ class EventCounts(metaclass=Checked):
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
-        """Return the model of cells that are sorted by region, given the region of each cell (cells,)."""
+        """Return the model of cells sorted by region, given each cell's `region` (cells,)."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 
     @property
@@ -64,11 +64,11 @@ class EventCounts(metaclass=Checked):
 
     @property
     def n_records(self) -> int:
-        """Number cells ΠK_d of possible events."""
+        """Number of possible events, cells ΠK_d."""
         return sum(self.cells) * math.prod(self.sizes)
 
     def events(self, places) -> np.ndarray:
-        """The rows `places` (number,) of `records`, shape (number, 1 + fields)."""
+        """Rows (number, 1 + fields) of `records`, at the indices `places` (number,)."""
         return np.stack(np.unravel_index(places, (sum(self.cells), *self.sizes)), axis=-1)
 
     @property
@@ -87,7 +87,7 @@ class EventCounts(metaclass=Checked):
         return (self.n_states, sum(self.sizes))
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Counts of every cell and level, shape (..., cells ΣK_d), for events (..., n, 1 + fields).
+        """Counts (..., cells ΣK_d) of each level in each cell, for events (..., n, 1 + fields).
 
         Raises:
             ValueError: a cell or level that does not exist.

@@ -15,7 +15,7 @@ from privpost.models.base import check_range
 
 
 class Counts(NamedTuple):
-    """Numbers of releases about the first and the second data set that are in an event, out of `size` releases each."""
+    """How many of `size` releases about the first data set, and of `size` about the second, are in an event."""
 
     first: int
     second: int
@@ -89,7 +89,7 @@ class Event(NamedTuple):
 
 
 def choose_event(first, second, order: float | None, level: float, thresholds: int = 60) -> Event:
-    """Return the half-line of one feature with the largest lower bound of the divergence on two samples.
+    """Return the event on one feature that gives the largest lower bound of the divergence, from two samples.
 
     Args:
         first, second: features of the releases about the two data sets, shape (size, columns) each.

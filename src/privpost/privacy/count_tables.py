@@ -31,7 +31,7 @@ def clip(noisy) -> np.ndarray:
 
 
 def project(noisy, sizes: Sequence[int]) -> np.ndarray:
-    """Return, for each field, the nearest non-negative counts with the sum s of the field's noisy counts.
+    """Return, for each field, the non-negative counts nearest to the noisy counts, with the same sum s.
 
     The result is the Euclidean projection onto {x ≥ 0, Σx = s}. If s ≤ 0, all counts of the field are 0.
 
@@ -57,7 +57,7 @@ def project(noisy, sizes: Sequence[int]) -> np.ndarray:
 
 
 def processed(noisy, sizes: Sequence[int], variant: str) -> np.ndarray:
-    """Return what a sampler takes for the counts.
+    """Return the counts that a sampler uses, made from noisy counts.
 
     The variant "paper" clips noisy counts at 0. "corrected" projects them, so that each field keeps its noisy sum.
     "sums" leaves them unchanged, and the sampler clips the sums over each state.

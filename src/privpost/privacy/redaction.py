@@ -1,4 +1,4 @@
-"""Sums of unbounded records without the records outside a public interval, and the sensitivity of these sums."""
+"""Sums that leave out records outside a public interval, and the sensitivity of these sums."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Settings of the columns of a user's data, which are levels and the treatment of missing values."""
+"""Settings of the columns in a user's data: levels, and what to do with missing values."""
 
 import collections
 from typing import Any
@@ -7,7 +7,7 @@ from privpost.lab.schema import Setting, SettingError, Text, unquoted
 
 
 class Levels(Setting):
-    """A list of the values of a categorical column, which are at least two different texts."""
+    """The values of a categorical column: a list of at least two different texts."""
 
     def allowed(self) -> str:
         return "a list of at least 2 different texts or whole numbers"
@@ -28,7 +28,7 @@ class Levels(Setting):
 
 
 class Missing(Setting):
-    """The treatment of a missing value, which is an error (refuse), a separate level, or a public value."""
+    """What a missing value counts as: an error (refuse), a separate level, or a public value."""
 
     def allowed(self) -> str:
         return "refuse, level or {impute: VALUE}"

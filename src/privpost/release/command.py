@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
-    """Return the statement of an earlier release with the same terms, without posterior and synthetic data."""
+    """Return an earlier statement, which must have the same terms, less its posterior and synthetic data."""
     try:
         earlier = json.loads(path.read_bytes())
         same = all(earlier[key] == json.loads(_json(value)) for key, value in terms.items())
@@ -102,7 +102,7 @@ def _finish(spec, kind, mechanism, content, place: delivery.Delivery, options) -
 
 
 def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[str, Any]]:
-    """Return the calibrated mechanism and the terms of a release. Raise SettingError if the budget allows none."""
+    """Return the calibrated mechanism and a release's terms. Raise SettingError if the budget allows no release."""
     # Floats may overflow at extreme priors and budgets. This is harmless, since every guarantee is proved exactly.
     with np.errstate(all="ignore"):
         if spec.sampling:
@@ -113,7 +113,7 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
-    """Return the mechanism with the least noise in the budget, and its proved ε or None for simulated noise.
+    """Return the mechanism with the least noise that the budget allows, and its proved ε (None if simulated).
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.
@@ -130,7 +130,7 @@ def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMech
 
 
 def _reason(error: Exception) -> str:
-    """Return the first 200 characters of the first line of an error's text."""
+    """Return the first line of an error's text, cut to 200 characters."""
     # Some errors of opendp have thousands of digits.
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
@@ -172,7 +172,7 @@ def _synthetic(spec, kind, drawn: Posterior, output: Path) -> dict[str, Any]:
 
 
 def _posterior(spec, kind, mechanism, content, file: Path | None) -> tuple[dict[str, Any], Posterior | None]:
-    """Return the statement's part on the posterior, and the posterior or None if drawing fails."""
+    """Return the statement's part on the posterior, and the posterior itself (None if drawing fails)."""
     # An error must not undo the release, so the statement describes the error.
     # The statement determines the seed, so repeating --again gives the same draws.
     fixed = json.dumps([content[key] for key in ("privacy", "specification", "release")], sort_keys=True)

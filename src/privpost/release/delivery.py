@@ -38,7 +38,7 @@ def check_draws(path: Path, spec: Specification, output: Path | None) -> None:
 
 
 def write_draws(path: Path, posterior: Posterior, content: dict[str, Any]) -> dict[str, Any]:
-    """Write posterior draws to a new file, and return the file's entry for the statement. Raise OSError on failure."""
+    """Write posterior draws to a new file, and return what the statement says of the file. Raise OSError on failure."""
     privacy = content["privacy"]
     attributes = {
         "method": posterior.method,
@@ -190,7 +190,7 @@ class Delivery:
             ) from None
 
     def _to_output(self, text: str, problem: str) -> None:
-        """Write a statement to standard output if it cannot be stored, and raise Undelivered."""
+        """If a statement cannot be stored, write it to standard output. Raise Undelivered."""
         try:
             _print(text)
         except (OSError, ValueError):

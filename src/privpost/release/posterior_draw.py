@@ -1,4 +1,4 @@
-"""Releases of one exact draw from a private posterior, rounded to public bits or to a public lattice."""
+"""Releases one exact draw from a private posterior, rounded to public bits or to a public lattice."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ LAWS = {
 
 
 def calibrate(spec: Specification, kind: Sampled) -> tuple[Mechanism, float]:
-    """Return the mechanism nearest to the true posterior in the budget, and an upper bound of its ε.
+    """Of the mechanisms that the budget allows, return the one nearest to the true posterior, and a bound on its ε.
 
     Raises:
         SettingError: python-flint is missing, or the budget allows no draw.
@@ -82,7 +82,7 @@ def _check_time(spec, kind, mechanism) -> None:
 
 
 def released(spec: Specification, kind: Sampled, mechanism: Mechanism, exact: np.ndarray) -> dict[str, Any]:
-    """Make the draw, and return a map from each parameter's name to the statement's entry on the rounded value."""
+    """Make the draw, and return, by parameter name, what the statement says of the rounded value."""
     randbits = secrets.randbits if spec.noise == "secure" else random.Random(spec.seed).getrandbits
     cells = mechanism.rounded(kind.exact_statistics(spec, exact), spec.bits, randbits)
     named = zip(kind.parameters(spec), cells, strict=True)

@@ -101,7 +101,7 @@ def _read(path: Path, content: dict[str, Any], digest: str) -> Specification:
 
 
 def _check_places(spec: Specification, content: dict[str, Any], kind: models.Kind) -> None:
-    """Raise SettingError if two settings do not fit together, or if other settings need one that is missing."""
+    """Raise SettingError if two settings do not fit together, or if a setting lacks another that it needs."""
     pure = spec.mechanism in ("laplace", "ops")
     simulated, bits_ops = spec.noise == "simulation", spec.mechanism == "ops" and not kind.on_lattice
     of = f" of {kind.name}" * (spec.sampling and kind.on_lattice)

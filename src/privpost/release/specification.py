@@ -1,4 +1,4 @@
-"""The specification of a release, which says what is public about the data and what the release may cost."""
+"""The specification of a release: what is public about the data, and what the release may cost."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,7 +51,7 @@ class Specification:
 
     @property
     def ledger(self) -> Path | None:
-        """Path of the ledger, which records the costs of releases, or None without a budget."""
+        """Path of the ledger, a record of what releases cost. It is None without a budget."""
         return self.path.parent / self.budget["ledger"] if self.budget else None
 
     @cached_property
@@ -64,7 +64,7 @@ class Specification:
 
     @property
     def only(self) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the only column of a specification with one column."""
+        """Name and settings of the column, if there is only one."""
         (column,) = self.columns.items()
         return column
 

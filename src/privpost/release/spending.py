@@ -49,7 +49,7 @@ def _charged(spec: Specification, loss: Law | None, hold) -> dict[str, Any]:
 
 
 def _charge(spec: Specification, loss: Law | None, ledger: Locked) -> dict[str, Any] | None:
-    """Charge the ledger, and return the statement's part on the charge, or None if the ledger's file was replaced."""
+    """Charge the ledger, and return the statement's part on the charge (None if the ledger's file was replaced)."""
     content = ledger.content
     budget, cost = _check(spec, content)
     terms = {"epsilon": budget.epsilon, "delta": budget.delta}

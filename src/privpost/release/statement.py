@@ -1,4 +1,4 @@
-"""Makes the statement of a release, which gives the privacy guarantee, its limits, and the posterior."""
+"""Makes the statement of a release: the privacy guarantee with its limits, and the posterior."""
 
 import decimal
 import math
@@ -68,7 +68,7 @@ def privacy(spec: Specification, kind: Kind, mechanism: AdditiveNoiseMechanism, 
 def promise(
     spec: Specification, mechanism: Mechanism, proved: float | None, terms: dict[str, Any], what: str, source: str
 ) -> dict[str, Any]:
-    """Return the statement's part on privacy, which has the guarantee, the given terms, and what is covered.
+    """Return the statement's part on privacy: the guarantee, the given terms, and what is covered.
 
     Here `what` names the release in words, and `source` names the numbers from which users compute other results.
     """
@@ -142,7 +142,7 @@ def specification(spec: Specification) -> dict[str, Any]:
 
 
 def posterior(spec: Specification, drawn: Posterior, file: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the statement's part on the posterior, with the method, summaries, and the draws or their file."""
+    """Return the statement's part on the posterior: the method, summaries, and the draws or their file."""
     imputed = [
         f"cells of {name!r} without a value are taken for {settings['missing']['impute']!r}"
         for name, settings in spec.columns.items()

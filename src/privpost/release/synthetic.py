@@ -1,4 +1,4 @@
-"""Synthetic data of a release, which are drawn from the posterior predictive law at no further privacy cost.
+"""Draws synthetic data from a release's posterior predictive law, at no further privacy cost.
 
 Each set is drawn at one draw of θ from the noise-aware posterior. An analyst computes the posterior given each set and
 mixes these posteriors. The mixture is close to the posterior given the release if the sets are much larger than the

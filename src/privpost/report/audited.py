@@ -25,7 +25,7 @@ def by_study(studies: Iterable[Study]) -> dict[str, list[dict[str, Any]]]:
 
 
 def ran(rows: Iterable[dict[str, Any]]) -> dict[tuple[str, str], int]:
-    """Return the number of different settings of each mechanism, by class and variant, from a ledger's rows."""
+    """Return how many different settings each mechanism has in a ledger's rows, by class and variant."""
     # Rows with an infinite budget are left out, as in the audit.
     settings_of: dict[tuple[str, str], set[str]] = {}
     unfolded = itertools.chain.from_iterable(map(ledgers.unfolded, rows))

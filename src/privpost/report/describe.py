@@ -99,7 +99,7 @@ def _above(lines: list[str], first: int) -> str:
 
 
 def _split(note: str, name: str) -> tuple[str, str]:
-    """Return the source of a setting's value and the other text of a comment."""
+    """Return a setting's source, as a comment states it, and the comment's other text."""
     # A source after the setting's name takes precedence.
     match = _SOURCE.match(note)
     source, text = (match[1], note[match.end() :].lstrip(":,; ")) if match else ("", note)
@@ -108,7 +108,7 @@ def _split(note: str, name: str) -> tuple[str, str]:
 
 
 def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
-    """Return a map for each data set that studies read, with title, kind, licence and source."""
+    """Return, for each data set that studies read, a map with title, kind, licence and origin."""
     notes = []
     for name in sorted({name for study in studies for name in study.datasets}):
         data = catalogue.load(name)
@@ -127,7 +127,7 @@ def data_notes(studies: Iterable[Study]) -> list[dict[str, str]]:
 
 
 def _here(data: catalogue.Dataset) -> str:
-    """Return words on which part of a data set the repository contains."""
+    """Return in words which part of a data set the repository contains."""
     if data.access == "generated":
         return "drawn anew"
     if data.access == "bring-your-own":

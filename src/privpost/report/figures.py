@@ -52,7 +52,7 @@ def tables(home: Path, names: Iterable[str] = STUDIES) -> dict[str, Any]:
 
 
 def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",)) -> list[Path]:
-    """Draw all figures whose tables exist in `home` into the folder `out` or `home`, and return the new paths."""
+    """Draw all figures whose tables exist in `home`. Return their paths in `out`, which is `home` by default."""
     drawn = []
     for name, function in figures.functions(sys.modules[__name__]).items():
         needed = figures.parameters(function)
@@ -72,12 +72,12 @@ def draw(home: Path, out: Path | None = None, endings: Sequence[str] = ("svg",))
 def hero(war_logs_differences, bounds, ecdf):
     """Three questions: one private draw or noise, do the printed bounds hold, and can an interval be trusted?
 
-    (a) What a hidden Markov model of ten states loses on held-out months of the Afghan war diary against one without
-    privacy, pure ε-DP: one posterior draw (OPS), by the setting that is best in hindsight at each ε;
+    (a) Loss of a hidden Markov model of ten states on held-out months of the Afghan war diary, less the loss without
+    privacy. Three pure ε-DP methods: one posterior draw (OPS), at the setting that is best in hindsight for each ε;
     noisy counts clipped at 0; the same counts with their noise modelled (Foulds et al. 2016 have the first two). (b)
-    Share of cases in which statements hold as our copy of Zhang et al. (2016) prints them, and with the mistake mended.
-    (c) How often 95 % intervals contain the true parameter; a point is a model (Bernstein and Sheldon 2018). Those of
-    OPS come from many draws that share ε. Error bars are 95 % intervals. A title is a finding where the tables have it.
+    Share of cases in which each statement of Zhang et al. (2016) holds: as our copy prints it (bars), and mended (◆).
+    (c) How often 95 % intervals contain the true parameter; a point is a model (Bernstein and Sheldon 2018). OPS
+    intervals come from many draws that share ε. Bars are 95 % intervals. A title is a finding if the tables show it.
     """
     canvas, (axes,) = facets.subplots(1, 3, 2.9, width=7.6, gridspec_kw={"width_ratios": (1.15, 1, 1.1)})
     drawn = (_draw_or_noise(axes[0], war_logs_differences), _bounds(axes[1], bounds), _intervals(axes[2], ecdf))
@@ -179,14 +179,14 @@ EVENTS = {
 
 @figure("calibration")
 def calibrated(calibration, families, event_calibration, naive_bayes_calibration, regression_calibration):
-    """Calibration of noise-aware posteriors and of those that take a noisy release for data, all models.
+    """Calibration, in all models, of noise-aware posteriors and of posteriors that take a noisy release for data.
 
-    KS distance from uniform of U, the quantile of the true parameter in its posterior, over the limit below which 95 %
-    of calibrated methods lie (grey). A point is a number of records, and of naive posteriors a way to mend counts; a
-    column is a value of ε that several studies have. Bounds are public; of several parameters the first is drawn. Three
-    of the first four models are those of Bernstein and Sheldon (2018), the others ours. With a wrong prior the truth is
-    drawn from Beta(½, ½) or Beta(3, 3), and posteriors have Beta(1, 1). The HMM's chain takes numbers of events for
-    Poisson, which fixed ones are not. Hollow: the naive method of redacted sums, which reads the sum of all records.
+    U is the quantile of the true parameter in its posterior. Its KS distance from uniform is divided by the limit below
+    which 95 % of calibrated methods lie (grey). A point is a number of records and, for naive posteriors, a way to mend
+    counts. A column is a value of ε that several studies have. Bounds are public. Of several parameters, the first is
+    drawn. Of the first four models, three are those of Bernstein and Sheldon (2018); all others are ours. With a wrong
+    prior, the truth comes from Beta(½, ½) or Beta(3, 3), but posteriors have Beta(1, 1). The HMM's chain takes numbers
+    of events for Poisson even if they are fixed. Hollow: for redacted sums, naive reads the sum of all records.
     """
     import pandas as pd
 
@@ -223,7 +223,7 @@ def strip(scorecard):
 
     Green: holds; orange with ½: holds in part; red with ×: does not hold; white: not testable with the data at hand.
     Hatched and pale: tested on data that stand in for the paper's own, on which it is seen (green) or not seen (red
-    with ×). On the right how many of the claims tested on the paper's own data hold; "in part" does not count.
+    with ×). On the right: how many of the claims tested on the paper's own data hold; "in part" does not count.
     Claims of this project stand below the rule, apart from the papers'.
     """
     from matplotlib.patches import Rectangle

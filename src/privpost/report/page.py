@@ -92,7 +92,7 @@ def render(studies: Iterable[Study], home: Path, before: str = "") -> str:
 
 
 def run_times(studies: Iterable[Study], path: Path):
-    """Return the wall times and the peak memory of studies, one row per study, from a file with the times of cells."""
+    """Return one row per study with wall times and peak memory, from a file with the times of cells."""
     import pandas as pd
 
     times = pd.DataFrame(published.read_times(path), columns=published.COLUMNS)
@@ -123,7 +123,7 @@ def environment() -> jinja2.Environment:
 
 
 def policy(css: str, js: str) -> str:
-    """Return the Content-Security-Policy that allows the page's own style, script and pictures alone."""
+    """Return the Content-Security-Policy that allows only the page's own style, script and pictures."""
     style, script = (
         f"'sha256-{base64.b64encode(hashlib.sha256(f'{chr(10)}{text}{chr(10)}'.encode()).digest()).decode()}'"
         for text in (css, js)

@@ -148,7 +148,7 @@ class Quotes:
             table: a table's name, `<paper>/<table>`.
             rows: the columns that label a line of the grid, or a map from these columns to headings.
             columns: the column whose values become columns of the grid. A row without a value fills the whole line.
-            error: the column of the standard error of `value`, unless `tables.error_of` names this column.
+            error: the column with the standard error of `value`, if it is not the one that `tables.error_of` names.
             how: "largest" takes the largest value of several rows. By default, several rows are an error.
             unless: a column of truth values. Values from rows where this column is false are in brackets.
         """

@@ -1,4 +1,4 @@
-"""Reasons why checks of claims fail, which are paragraphs of prose in files.
+"""Reasons why checks of claims fail: paragraphs of prose in files.
 
 `docs/templates/reasons/<paper>.md` has a heading for each claim. Below the heading are one or more reasons:
 

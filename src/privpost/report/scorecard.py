@@ -1,4 +1,4 @@
-"""The scorecard, which has all claims of all studies with verdicts that are computed from tables."""
+"""The scorecard: all claims of all studies, with verdicts that are computed from tables."""
 
 import importlib
 import importlib.util
@@ -69,11 +69,11 @@ class Scored(NamedTuple):
 
 
 def score(studies: Iterable[Study]) -> list[Scored]:
-    """Score the claims of each study, and the claims of each paper over several studies.
+    """Score the claims of each study, and then each paper's claims over several studies.
 
     Claims over several studies are in `experiments/<paper>/claims.py`. They read the tables of the paper's studies and
-    of the studies that `READS` names. Claims on tables of removed studies are left out. Raises
-    SettingError if the function of a claim fails.
+    of the studies that `READS` names. Claims on tables of removed studies are left out. Raises SettingError if
+    a claim's function fails.
     """
     scored, frames = [], {}
     studies = sorted(studies, key=lambda study: paper_order(study.name))
@@ -103,7 +103,7 @@ def score(studies: Iterable[Study]) -> list[Scored]:
 
 
 def claims_of(study: Study, frames: Mapping[str, Any], unscored: dict[str, str] | None = None) -> list[Claim]:
-    """Return a study's claims, scored on given tables. The map `unscored` gets the reasons of unscored claims."""
+    """Return a study's claims, scored on given tables. Reasons why claims cannot be scored are added to `unscored`."""
     return claims.score(study.module("claims"), frames, study.name, unscored=unscored) if study.has("claims") else []
 
 
@@ -111,8 +111,8 @@ def table(scored: Iterable[Scored]):
     """Return the scorecard as a DataFrame of strings with columns `COLUMNS` and one row per claim.
 
     `whose` is "paper" for a claim of a paper and "ours" for a claim of this project. `paper` is the claim's chapter,
-    and `checks` the number of checks. The columns `by`, `evidence`, `failed` and `unexplained` are JSON. The row of a
-    study without tables has no id, and the verdict `NOT_SCORED`. Raises ValueError if two claims have the same id.
+    and `checks` the number of checks. The columns `by`, `evidence`, `failed` and `unexplained` are JSON. A study
+    without tables has one row, without id, with the verdict `NOT_SCORED`. Raises ValueError if two ids are equal.
     """
     import pandas as pd
 
@@ -216,7 +216,7 @@ def tally(row) -> str:
 
 
 def evidence_rows(evidence: Mapping[str, Any] | str) -> list[tuple[str, str]]:
-    """Return a claim's evidence, which is a map or JSON, as rows of a name and "value ± standard error"."""
+    """Return a claim's evidence (a map or JSON) as rows. Each has a name and "value ± standard error"."""
     # In the evidence, a standard error follows its value. Nested names are joined by a colon.
     numbers = json.loads(evidence or "{}") if isinstance(evidence, str) else plain(evidence)
     rows: list[tuple[str, Any, Any]] = []
@@ -261,7 +261,7 @@ def _entry(labels: Sequence[str], values: Sequence) -> str:
 
 
 def _with_error(value: Any, error: float | None) -> str:
-    """Return a value as text with four digits, or with a standard error of two digits."""
+    """Return a value as text: four digits, or as many as its standard error, which has two."""
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:

@@ -18,7 +18,7 @@ class Sampler(Protocol):
 
 
 def run(sampler: Sampler, rng, *, draws: int, burn_in: int = 0, thin: int = 1, state=None) -> Iterator[tuple]:
-    """Yield states of a chain, each with a list of the costs of all steps since the previous yield.
+    """Yield states of a chain. Each comes with a list: the cost of every step since the previous yield.
 
     Args:
         draws: number of yielded states, ≥ 1.

@@ -13,7 +13,7 @@ from privpost.samplers.compiled import bare
 
 @bare
 def continued_fraction(alpha, t, close):
-    """Return the upper incomplete gamma function Γ(α, t) over t^α e^(−t), with `close` as relative tolerance."""
+    """Return the upper incomplete gamma function Γ(α, t) divided by t^α e^(−t), to relative tolerance `close`."""
     b = t + 1 - alpha
     d = 1 / b
     c, fraction = 1e300, d
@@ -29,7 +29,7 @@ def continued_fraction(alpha, t, close):
 
 @bare
 def series(alpha, t, close):
-    """Return the lower incomplete gamma function γ(α, t) over t^α e^(−t), with `close` as relative tolerance."""
+    """Return the lower incomplete gamma function γ(α, t) divided by t^α e^(−t), to relative tolerance `close`."""
     term = 1 / alpha
     total, n = term, alpha
     while term > close * total:

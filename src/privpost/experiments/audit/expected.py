@@ -81,7 +81,7 @@ def _trimmed(mechanism, data):
 
 
 def _pairs(model, data):
-    """Return the parameters (α, β) of every network parameter's beta posterior, shape (m, 2)."""
+    """Return an array (m, 2): α and β of the beta posterior, for each of a network's m parameters."""
     counts = model.pairs(model.sufficient_statistics(data))
     return counts + np.array([float(model.alpha), float(model.beta)])
 
@@ -168,7 +168,7 @@ def _langevin(mechanism, data) -> Steps | None:
 
 
 def logistic_law(mechanism, records, numbers) -> laws.Weights:
-    """Return the law of a logistic regression's weights given distinct records and their numbers, on a ball for OPS."""
+    """Return the law of logistic weights given distinct records and how often each occurs. For OPS it is on a ball."""
     model, power, radius = mechanism.model, 1.0, None
     beta, bound = model.prior_precision, model.feature_bound
     if isinstance(mechanism, LogisticOps):
@@ -219,7 +219,7 @@ def _hidden_markov(mechanism, data):
 
 
 def _of_two_cells(counts, prior: float, states: int, low: float) -> laws.BetasOfStates:
-    """Return the mixture over the states of both cells, which are equally likely a priori."""
+    """Return the mixture over the states of both cells. All pairs of states are equally likely a priori."""
     parts = []
     for sequence in itertools.product(range(states), repeat=2):
         shapes = np.full((states, 2), prior)

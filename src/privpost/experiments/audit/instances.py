@@ -1,4 +1,4 @@
-"""The audited mechanisms, which are examples of each class or settings of studies, and their neighbouring data sets."""
+"""The mechanisms to audit (examples of each class, and settings of studies), and their neighbouring data sets."""
 
 import functools
 import itertools
@@ -84,7 +84,7 @@ class Instance:
 
 
 def share_of(mechanism: Mechanism, budget: Cost, accounting: str) -> float:
-    """Return the larger of the ratio of ε to the target's ε and the ratio of δ to the target's δ."""
+    """Return the larger of two ratios: ε over the target's ε, and δ over the target's δ."""
     cost = mechanism.cost_in(budget, accounting)
     return max(cost.epsilon / budget.epsilon, (cost.delta or 0.0) / budget.delta if budget.delta else 0.0)
 
@@ -123,10 +123,10 @@ def examples(epsilon: float, large_n: int, records: dict[str, list[dict]]) -> li
 
 
 def recorded(records: dict[str, list[dict]]) -> list[Instance]:
-    """Return the mechanisms in the studies' ledgers that are audited, each once.
+    """Return the audited mechanisms from the studies' ledgers, each once.
 
-    Settings of a study form a group if their `reduced` mechanisms differ in numbers only. The settings with the
-    smallest, the middle and the largest cost of each group are audited. Accounts with an infinite budget are left out.
+    Settings of a study form a group if their `reduced` mechanisms differ in numbers only. Of each group, the settings
+    with the smallest, the middle and the largest cost are audited. Accounts with an infinite budget are left out.
     """
     groups: dict[str, tuple[dict, dict, set, list]] = {}
     shares: dict[int, float] = {}
@@ -247,14 +247,14 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
 
 def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return pairs that differ in the sign of the record c(± cos θ, sin θ), with all other records at (0, −t)."""
+    """Return pairs that differ in one record: (c cos θ, c sin θ) or (−c cos θ, c sin θ). All others are (0, −t)."""
     rest = np.repeat([[0.0, -length]], n - 1, axis=0)
     sides = [[np.append(rest, [[s * bound * np.cos(a), bound * np.sin(a)]], axis=0) for s in (1, -1)] for a in ANGLES]
     return [tuple(pair) for pair in sides]
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """Return how many draws of θ, or vectors of statistics, each release in an array (size, ...) has."""
+    """Return the number of draws of θ, or of vectors of statistics, in each release of an array (size, ...)."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
@@ -267,7 +267,7 @@ def width_of(mechanism: Mechanism) -> int:
 
 
 def _noiseless(mechanism: Mechanism, data) -> np.ndarray:
-    """Return what a mechanism that releases statistics would release without noise (coordinates,)."""
+    """Return the statistics (coordinates,) that a mechanism would release without noise."""
     if mechanism.local:
         return np.ravel(mechanism.select(mechanism.model.sufficient_statistics(data)))
     return np.ravel(mechanism.query(data))
@@ -277,8 +277,8 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Return features (size, columns) of releases. An audited event is a half-line of one column.
 
     The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one column
-    is the smallest shift of a coordinate in the direction in which the data change. The other columns are values,
-    extremes, sums and differences of up to 8 coordinates.
+    is the smallest shift of a changed coordinate away from the second data set. The other columns are values, extremes,
+    sums and differences of up to 8 coordinates.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)

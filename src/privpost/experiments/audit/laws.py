@@ -1,7 +1,7 @@
 """The laws that releases must have, derived from likelihood, prior and settings, not from a mechanism's own density.
 
-A law gives its exact divergence from another law of the same family. Its `quantiles` are distribution functions at
-draws, which are uniform if the draws are from the law.
+A law gives its exact divergence from another law of the same family. Its `quantiles` are values of distribution
+functions at draws. They are uniform if the draws are from the law.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Gamma:
 # Cached, as neighbours' laws share most coordinates.
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return a grid (k,) of log-odds, the scaled integral of a beta law up to them, and the log of the scale."""
+    """Return a grid (k,) of log-odds, the scaled integral of a beta law up to each, and the log of the scale."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
     # Coarse grids find where the mass lies, and a fine grid integrates over it.
@@ -172,8 +172,8 @@ class TruncatedBetas:
 class BetasOfStates:
     """Law of the first level's probability x_k in each state k, for a field of two levels.
 
-    It is a mixture over the sequences of the cells' states, which are equally likely a priori. Each of `parts` is the
-    law given one sequence. Draws have shape (size, K, 2).
+    It is a mixture over the sequences of the cells' states. All sequences are equally likely a priori. Each of `parts`
+    is the law given one sequence. Draws have shape (size, K, 2).
     """
 
     parts: tuple[TruncatedBetas, ...]
@@ -249,7 +249,7 @@ class TruncatedDirichlets:
         return total
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the distribution functions of the probabilities of each field's first and last level, at the draws."""
+        """Return two distribution functions per field, at the draws: for its first and its last level's probability."""
         draws = np.reshape(draws, (len(draws), -1))
         columns, first = [], 0
         for alpha, low in zip(self.alphas, self.lows, strict=True):
@@ -317,7 +317,7 @@ class Weights:
     radius: float | None
 
     def _box(self, *functions):
-        """Return the lower and upper ends (d,) of a box in which the `functions` are near their maxima."""
+        """Return the lower and upper ends (d,) of a box. Outside it, none of the `functions` is near its maximum."""
         low, high = np.full((2, self.dimension), self.reach) * [[-1], [1]]
         for _ in range(8):
             axes = np.linspace(low, high, 41).T
@@ -356,7 +356,7 @@ class Weights:
             return nodes, np.log(weight[:, None] * inner).ravel()
 
     def divergence(self, other: Weights, order: float | None) -> float:
-        """Return the Rényi divergence of an order, or the largest log-ratio on the ball if the order is None."""
+        """Return the Rényi divergence of order `order`, or the largest log-ratio on the ball if `order` is None."""
         p, q = self.log_weight, other.log_weight
         functions = (p, q) if order is None else (p, q, lambda w: order * p(w) + (1 - order) * q(w))
         nodes, log_weights = self._nodes(*self._box(*functions))

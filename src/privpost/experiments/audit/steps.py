@@ -1,4 +1,4 @@
-"""The law of one or two weights after Langevin steps, each computed as an integral over the weights before the step."""
+"""The law of one or two weights after Langevin steps. Each step is an integral over the weights before the step."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Steps:
     """A law of one or two weights, given by a function that computes its density.
 
     Attributes:
-        axis: equally spaced nodes (g,) of the integrals, which all weights and the laws of neighbours share.
-        density_at: function that returns the density (g,) or (g, g) at nodes (g,) of each weight.
+        axis: equally spaced nodes (g,) of the integrals, the same for all weights and for neighbours' laws.
+        density_at: function from each weight's nodes (g,) to the density, (g,) for one weight or (g, g) for two.
     """
 
     axis: np.ndarray
@@ -43,7 +43,7 @@ class Steps:
         return float((np.logaddexp.reduce(order * p + (1 - order) * q) + cell) / (order - 1))
 
     def quantiles(self, draws, rng) -> np.ndarray:
-        """Return the weights' distribution functions at the draws, which are uniform if the draws have this law.
+        """Return the weights' distribution functions at the draws. The values are uniform if the draws have this law.
 
         For two weights, a third column is the second weight's distribution function given the first weight, minus the
         first column, modulo 1. It detects noise that both weights share.
@@ -61,7 +61,7 @@ class Steps:
 
 
 def _shares(density) -> np.ndarray:
-    """Return distribution functions from densities at evenly spaced nodes, which are the last axis."""
+    """Return distribution functions from densities at evenly spaced nodes (last axis)."""
     mass = np.cumsum((density[..., 1:] + density[..., :-1]) / 2, axis=-1)
     return np.concatenate([np.zeros_like(mass[..., :1]), mass], axis=-1) / np.maximum(mass[..., -1:], 1e-300)
 
@@ -73,10 +73,10 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
 
     Args:
         records: records z (k, d), with d at most 2.
-        numbers: how often each record occurs (k,).
+        numbers: numbers (k,) of times that the records occur.
         eta, count, precision, power: step size η, number of steps, the prior's precision, and power ρ of the
             likelihood.
-        order: order of the divergences for which the nodes reach far enough.
+        order: highest order of a divergence. The nodes reach far enough for it.
     """
     sd, left, dimension = math.sqrt(2 * eta), 1 - eta * precision, records.shape[1]
     # How far a gradient of 1 in every step moves a weight, and the standard deviation of the total noise.

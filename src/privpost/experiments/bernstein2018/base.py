@@ -23,7 +23,7 @@ class Data(NamedTuple):
     Attributes:
         theta: true parameters (parameters, trials).
         statistics: sufficient statistics of the data (d, trials).
-        exact: statistics that the mechanism adds noise to (q, trials).
+        exact: statistics (q, trials) that the mechanism adds noise to.
         low, high: redaction bounds (trials,), or None for a model with bounded statistics.
     """
 
@@ -81,15 +81,15 @@ class Experiment(ABC):
 
     @abstractmethod
     def exact_quantiles(self, data: Data, releases: list[Release], n: int) -> np.ndarray:
-        """Return the true θ's posterior quantiles without MCMC, shape (parameters, releases, trials)."""
+        """Return the true θ's posterior quantiles (parameters, releases, trials), computed without MCMC."""
 
     @abstractmethod
     def exact_moments(self, data: Data, release: Release, n: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation (trials,) of the first parameter's posterior without MCMC."""
+        """Return mean and standard deviation (trials,) of the first parameter's posterior, computed without MCMC."""
 
     @abstractmethod
     def exact_features(self, data: Data, release: Release, n: int) -> np.ndarray:
-        """Return the first parameter's posterior without MCMC, as features in `space`."""
+        """Return the first parameter's posterior, computed without MCMC, as features in `space`."""
 
     @abstractmethod
     def features(self, statistics) -> np.ndarray:

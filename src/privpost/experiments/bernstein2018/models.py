@@ -1,4 +1,4 @@
-"""Display names of models, and the rows to draw, for the figures of calibration."""
+"""For figures of calibration: display names of models, and the rows that are drawn."""
 
 # The paper's models first.
 MODELS = {
@@ -21,7 +21,7 @@ def titled(table):
 
 
 def shown(table):
-    """Return the rows of the first parameter that figures show, with a column `solid` for filled markers."""
+    """Return the rows that figures show, on the first parameter, with a column `solid` for filled markers."""
     table = table[table.parameter.isin(["theta", "theta_1"])]
     if "tempered" in table:
         table = table[table.tempered.isna() | (table.tempered == "joint")]

@@ -126,7 +126,7 @@ class Counts(Experiment):
         return beta_embedding(*self.marginals(statistics)[:, 0])
 
     def marginals(self, statistics) -> np.ndarray:
-        """Return the parameters (α, β) of each parameter's beta posterior, shape (2, parameters, trials)."""
+        """Return an array (2, parameters, trials): α and β of each parameter's beta posterior."""
         parameters = self.model.posterior(statistics.T).T
         total = parameters.sum(axis=0)
         first = parameters[: len(self.parameters)]
@@ -229,7 +229,7 @@ def experiment(name: str, prior, variant: str) -> Experiment:
     """Return the experiment on a model. Raises SettingError if the model is unknown or the prior does not fit it.
 
     Args:
-        name: one of `COUNT_MODELS`, or the `family` of any univariate family of the project.
+        name: one of `COUNT_MODELS`, or the attribute `family` of any univariate family.
         prior: the values of the model's fields in order, or the concentrations for the multinomial.
         variant: one of `VARIANTS`, which differ in redaction only.
     """

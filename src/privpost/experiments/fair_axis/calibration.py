@@ -1,4 +1,4 @@
-"""Calibration of all mechanisms that serve a model to one (ε, δ), by conversion of their stated guarantees."""
+"""Calibration to one (ε, δ), by converted guarantees, for all mechanisms that serve a model."""
 
 from functools import cache
 

@@ -193,8 +193,8 @@ class Setup:
         Args:
             counts, repeats: as in `noisy`.
             noise: noise that all rows share, so that their releases at one ε are equal.
-            observed: whether a cell is not held out (chains, cells).
-            split: the repeat of each chain (chains,), whose data set the chain reads.
+            observed: mask (chains, cells) of the cells that are not held out.
+            split: index (chains,) of the repeat whose data set a chain reads.
         """
         mechanism = self.mechanism(row)
         if row.method in ("non_private", *SAMPLED):

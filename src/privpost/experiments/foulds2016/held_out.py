@@ -34,7 +34,7 @@ class Data(NamedTuple):
 
     @property
     def test(self) -> np.ndarray:
-        """Counts of the held-out cells (splits, held, levels)."""
+        """Counts (splits, held, levels) of the held-out cells."""
         return self.counts[self.sites]
 
 
@@ -61,9 +61,9 @@ def evaluate(
     """Return scores on held-out cells, and convergence checks, for all rows of a model.
 
     Args:
-        counts: counts of events (cells, levels).
+        counts: counts (cells, levels) of events.
         held_out: share of the cells that a split holds out.
-        releases: number of released draws per split, whose scores are averaged. Each draw has its own budget.
+        releases: number of released draws per split. Their scores are averaged. Each draw has its own budget.
         chains: number of chains on the first split's release. Chains beyond the released ones are for diagnosis only.
         streams: random streams of the data set, so that all cells of the grid share its splits and noise.
 
@@ -103,7 +103,7 @@ def scored(held) -> dict[str, np.ndarray]:
 
 
 def _exact_draws(setup: Setup, row: Row, data: Data, split, more: int, noise, repeats, rng, ledger):
-    """Return held-out log-likelihoods (draws, releases, cells) of independent draws for one state, and `clipped`."""
+    """Return log-likelihoods (draws, releases, held-out cells) of a one-state model's draws, and `clipped`."""
     totals, n_draws, seen = (data.observed @ data.counts)[split, None], setup.iterations - setup.burn_in, {}
     if row.method == "ops":
         law = ledger.release(row.account, setup.mechanism(row), totals[:, 0], rng, repeats=repeats).values
@@ -152,7 +152,7 @@ def held_out_likelihood(state: gibbs.State, sites, test, layout: gibbs.Layout, p
 
     Args:
         sites: held-out cells (chains, held).
-        test: counts of the held-out cells (chains, held, levels).
+        test: counts (chains, held, levels) of the held-out cells.
     """
     weights = gibbs.site_prior(state.states, state.transitions, sites.T, layout, prior.transition)
     scores = state.log_probabilities @ test.transpose(0, 2, 1)

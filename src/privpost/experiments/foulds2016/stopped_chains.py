@@ -72,12 +72,12 @@ def losses(laws: np.ndarray, chain: str, start: str, steps: int) -> tuple[float,
 
 
 def axes(config) -> dict:
-    """Return the kinds of chains, starts and numbers of steps that label the rows of one ε, by column."""
+    """Return the labels of one ε's rows, by column: kinds of chains, kinds of starts, and numbers of steps."""
     return {"chain": CHAINS, "start": STARTS, "steps": config.steps}
 
 
 def simulate(config) -> np.ndarray:
-    """Return the losses at every ε, chain, start and number of steps, shape (epsilons, rows, columns)."""
+    """Return the losses (epsilons, rows, columns) at every ε, chain, start and number of steps."""
     model, by_epsilon = BetaBernoulli(config.alpha, config.beta), []
     for epsilon in config.epsilons:
         laws = posteriors(ExponentialMechanism(model, config.records, epsilon, a0=config.a0[0]), config.states)

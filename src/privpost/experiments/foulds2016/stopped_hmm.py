@@ -89,7 +89,7 @@ def starts(law) -> np.ndarray:
 
 
 def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
-    """Return the values of `COLUMNS` after each number of sweeps, shape (starts, sweeps, columns)."""
+    """Return the values (starts, sweeps, columns) of `COLUMNS` after each number of sweeps."""
     counts = data_sets(mechanism.model.cells[0], mechanism.n)
     pairs, chain = neighbours(counts), Chain(mechanism, grid)
     laws = np.array([chain.law(data) for data in counts])
@@ -116,12 +116,12 @@ def losses(mechanism: HiddenMarkovSampler, grid: int, sweeps) -> np.ndarray:
 
 
 def axes(config) -> dict:
-    """Return the starts and numbers of sweeps that label the rows of one ε, by column."""
+    """Return the labels of one ε's rows, by column: kinds of starts, and numbers of sweeps."""
     return {"start": STARTS, "sweeps": config.sweeps}
 
 
 def simulate(config) -> np.ndarray:
-    """Return the losses at every ε, start and number of sweeps, shape (epsilons, rows, columns)."""
+    """Return the losses (epsilons, rows, columns) at every ε, start and number of sweeps."""
     model, by_epsilon = EventCounts((config.cells,), (LEVELS,), N_STATES), []
     for epsilon in config.epsilons:
         mechanism = HiddenMarkovSampler(model, config.events, epsilon, truncation=config.truncation)

@@ -15,7 +15,7 @@ ENDS = 64
 
 
 def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
-    """Return the log-probabilities of rounding cells under beta laws, shape (laws, 2^bits)."""
+    """Return the log-probabilities (laws, 2^bits) of rounding cells under beta laws."""
     size = 2**bits
     node, weight = np.polynomial.legendre.leggauss(NODES)
     inner = np.arange(ENDS, size - ENDS)
@@ -34,12 +34,12 @@ def log_masses(parameters: np.ndarray, bits: int) -> np.ndarray:
 
 
 def coarser(masses: np.ndarray) -> np.ndarray:
-    """Return the log-masses of cells that are twice as wide, shape (laws, size / 2)."""
+    """Return the log-masses (laws, size / 2) of cells that are twice as wide."""
     return np.logaddexp(masses[:, ::2], masses[:, 1::2])
 
 
 def largest_divergences(masses: np.ndarray, orders) -> np.ndarray:
-    """Return the largest Rényi divergence between neighbours at each order λ > 1, shape (orders,).
+    """Return the largest Rényi divergences (orders,) between neighbours, at each order λ > 1.
 
     `masses` has the laws for 0, 1, ..., n successes. Adjacent laws belong to neighbours. The order may be inf.
     """

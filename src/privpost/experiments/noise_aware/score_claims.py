@@ -30,7 +30,7 @@ class Comparison(NamedTuple):
 
 
 def gained(pairs, comparisons, places):
-    """Yield a check for each score, place and ε that the noise-aware method beats the noise-naive methods."""
+    """Yield, for each score, place and ε, a check that the noise-aware method beats the noise-naive methods."""
     aware = pairs["second"].isin(AWARE) & (pairs.second_variant == "paper") & (pairs["first"] == "naive")
     for metric, sign, ahead in comparisons:
         rows = pairs[aware & (pairs.metric == metric)]
@@ -65,9 +65,9 @@ def calibrated(calibration, methods, variants=("paper",)):
 
 
 def uniform(rows, method, places, valid=None):
-    """Yield evidence, and a check for each place and ε that neither KS nor z² rejects the noise-aware posterior.
+    """Yield evidence and, for each place and ε, a check that neither KS nor z² rejects the noise-aware posterior.
 
-    A row counts if it is `valid` and tests do not reject the true posterior at the same parameter and place. If no row
+    A row counts if it is `valid`, and if no test rejects the true posterior at the same parameter and place. If no row
     counts, the claim cannot be tested.
 
     Args:

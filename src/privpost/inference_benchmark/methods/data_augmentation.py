@@ -1,4 +1,4 @@
-"""Data augmentation on the latent records, which is exact for any model that can be simulated.
+"""Data augmentation on the latent records. It is exact for any model that can be simulated.
 
 Ju, Awan, Gong and Rao (2022), "Data augmentation MCMC for Bayesian inference from privatized data".
 """

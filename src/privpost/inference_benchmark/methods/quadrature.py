@@ -1,4 +1,4 @@
-"""The posterior given redacted or clamped sums by quadrature, under a normal law of the sums."""
+"""Quadrature of the posterior given redacted or clamped sums, which are treated as normal."""
 
 import numpy as np
 

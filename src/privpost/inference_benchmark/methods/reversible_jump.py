@@ -1,4 +1,4 @@
-"""Reversible-jump data augmentation for a private number of records, which is exact.
+"""Exact reversible-jump data augmentation for a private number of records.
 
 Awan, Barrientos and Ju (2024), "Statistical inference for privatized data with unknown sample size".
 """

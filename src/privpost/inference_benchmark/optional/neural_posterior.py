@@ -1,7 +1,7 @@
-"""Neural posterior estimation, which fits a normalising flow of θ given a release to simulations.
+"""Neural posterior estimation: simulations train a normalising flow of θ given a release.
 
-This is the method with one round of Xiong, Ju and Zhang (2025, "Simulation-based Bayesian inference from privacy
-protected data").
+This is the one-round method of Xiong, Ju and Zhang (2025, "Simulation-based Bayesian inference from privacy protected
+data").
 """
 
 import contextlib

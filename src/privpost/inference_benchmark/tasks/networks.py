@@ -34,7 +34,7 @@ class FeaturesLaplace(NetworkLaplace):
         return 2.0 * (len(self.model.nodes) - 1)
 
     def select(self, statistics) -> np.ndarray:
-        """Counts (..., 4K) of the features, without the counts of the class, which are the first two statistics."""
+        """Counts (..., 4K) of the features: all statistics except the first two, which are the counts of the class."""
         return np.asarray(statistics, float)[..., 2:]
 
     def project(self, release) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tasks whose records are bits or categories with a private number n of records.
+"""Tasks whose records are bits or categories. The number n of records is private.
 
 Neighbouring data sets differ in the presence of one record. A substitution can cost twice the budget.
 """

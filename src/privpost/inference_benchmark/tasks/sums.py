@@ -19,7 +19,7 @@ from privpost.models.conjugate.univariate import UnivariateFamily
 from privpost.samplers.noise_aware import normal_quadrature as quadrature
 from privpost.samplers.noise_aware.gibbs import random_sum
 
-# Levels of the quantiles of a record's prior predictive law that are the public bounds.
+# The public bounds are the quantiles of a record's prior predictive law at these levels.
 ENDS = np.array([0.025, 0.975])
 # Number of records in memory at once.
 _RECORDS = 2_000_000
@@ -53,7 +53,7 @@ class NumbersTask(Task):
 
 
 class RedactedTask(NumbersTask):
-    """Records of a univariate family, with a noisy release of the sum of the records within public bounds."""
+    """Records of a univariate family. The sum of the records within public bounds is released with noise."""
 
     size = 1
     _last: tuple = b"", None
@@ -92,7 +92,7 @@ class RedactedTask(NumbersTask):
 
 
 class ClampedTask(NumbersTask):
-    """Normal records of unknown mean and variance, with a noisy release of the two moments of clamped records."""
+    """Normal records of unknown mean and variance. The two moments of the clamped records are released with noise."""
 
     size = 2
 

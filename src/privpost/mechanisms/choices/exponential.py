@@ -65,7 +65,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
         return max(1.0, 2 * self.sensitivity / self.epsilon)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood of the data on a grid of θ in [a0, 1−a0] that contains both ends, shape (101,)."""
+        """Log-likelihood (101,) of the data on a grid of θ from a0 to 1 − a0, ends included."""
         grid = np.linspace(self.a0, 1 - self.a0, 101)
         return self.model.log_likelihood(grid, self.model.sufficient_statistics(data))
 
@@ -105,7 +105,7 @@ class ExponentialMechanism(Rounded, PureMechanism):
 
     @property
     def loss(self) -> Law:
-        """Law of module `losses` that bounds the privacy loss of a draw: `Beta`, or `Response` if a0 < 1e-6."""
+        """Bound on the privacy loss of a draw, as a law from `losses`: `Beta`, or `Response` if a0 < 1e-6."""
         if self.a0 < 1e-6:
             return Response(self.cost().epsilon)
         return Beta(tuple(self.release_law(np.zeros(2)).tolist()), 1 / self.temperature, self.n - 1, self.ends)

@@ -41,11 +41,11 @@ def utility(pairs, kind: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest changes of the utility over all grid points and all counts of at most n records.
+    """Return, for each number k ≤ n of records, the largest changes of the utility over grid points and counts.
 
     Returns:
-        Two arrays (n + 1,), which are 0 at k = 0. Entry k of `moved` is the change if a one becomes a zero among k
-        records. Entry k of `added` is the change if a record joins k − 1 others.
+        Two arrays (n + 1,), which are 0 at k = 0. Entry k of `moved` is the change if one of k records changes from 1
+        to 0. Entry k of `added` is the change if a record joins k − 1 others.
     """
     moved, added = np.zeros(n + 1), np.zeros(n + 1)
     ones = np.arange(n + 1.0)
@@ -61,7 +61,7 @@ def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.nd
 
 @functools.lru_cache(maxsize=256)
 def utility_sensitivity(alpha: float, beta: float, n: int, kind: str, has_parents: bool) -> float:
-    """Return the sensitivity Δ of one node: the largest total change of the node's utilities by a substituted record.
+    """Return the sensitivity Δ of one node: the largest total change of its utilities if a record is substituted.
 
     A node without parents has one parameter for all n records. A node with parents has one parameter per configuration
     of the parents. If the record moves to another configuration, the changes of two parameters add up.
@@ -116,12 +116,12 @@ class MapMechanism(PureMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change ε/2 of the joint log-score by a substituted record."""
+        """Largest change ε/2 of the joint log-score if a record is substituted."""
         return self.epsilon / 2
 
     @property
     def weights(self) -> np.ndarray:
-        """Factors ε_i/(2Δ_i) of the utility, one per parameter, shape (m,)."""
+        """Factors (m,) of the utility: ε_i/(2Δ_i) for each parameter."""
         model = self.model
         share = self.epsilon / len(model.nodes)
         deltas = [
@@ -131,15 +131,15 @@ class MapMechanism(PureMechanism):
         return (share / (2 * np.array(deltas)))[model.owner]
 
     def scores(self, statistics) -> np.ndarray:
-        """Log-probabilities, up to a constant, of the grid points of every parameter, shape (..., m, 101)."""
+        """Log-probabilities (..., m, 101) of every parameter's grid points, up to a constant."""
         return self.weights[:, None] * utility(self.model.pairs(self.model.posterior(statistics)), self.utility)
 
     def query(self, data) -> np.ndarray:
-        """Joint log-score with all θ equal to the same grid point, shape (101,)."""
+        """Joint log-scores (101,), one for each grid point, with all θ equal to this point."""
         return self.scores(self.model.sufficient_statistics(data)).sum(axis=-2)
 
     def _perturb(self, statistics, rng):
-        """Return one grid value of every θ, shape (..., m)."""
+        """Return grid values (..., m), one for every θ."""
         return choose(self.scores(statistics), rng)
 
     def replicate(self, statistics, size, rng) -> np.ndarray:
@@ -158,7 +158,7 @@ class MapMechanism(PureMechanism):
 
 
 def choose(scores, rng: np.random.Generator, size: int | None = None) -> np.ndarray:
-    """Draw grid values, shape ([size,] ...), with probability ∝ exp(scores) for scores (..., 101)."""
+    """Draw grid values ([size,] ...) with probability ∝ exp(scores), given scores (..., 101)."""
     cumulative = scores - scores.max(axis=-1, keepdims=True)
     np.cumsum(np.exp(cumulative, out=cumulative), axis=-1, out=cumulative)
     leading = cumulative.shape[:-1]

@@ -21,7 +21,7 @@ from privpost.samplers.hidden_markov.seeds import Seeding
 
 @dataclass(frozen=True)
 class TemperedEvents(Batched, PureMechanism):
-    """Base of draws of emission probabilities at temperature T = max(1, 2Δ/ε) for sensitivity Δ.
+    """Base of mechanisms that draw emission probabilities at temperature T = max(1, 2Δ/ε), with sensitivity Δ.
 
     Attributes:
         epsilon: upper bound ε > 0 of the cost of one draw.
@@ -53,7 +53,7 @@ class TemperedEvents(Batched, PureMechanism):
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood (ΠK_d,) of all events in one state, at all vertices of the truncated simplices."""
+        """Log-likelihood (ΠK_d,) at all vertices of the truncated simplices, as if all events had one state."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
             np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)
@@ -127,7 +127,8 @@ class HiddenMarkovSampler(TemperedEvents):
             watch: function of the iteration number and the chains' `State`, for diagnosis only.
 
         Returns:
-            The release. Its info is the chains' `End`. Only the states of the first chains belong to the release.
+            The release. Its info is the chains' `End`. Only the states of the first chains, one chain for each
+            release, belong to it.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         law = self._law(statistics, lead, size, observed)
@@ -176,7 +177,7 @@ class HiddenMarkovSampler(TemperedEvents):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """One cell with one state, and two months of one region with two states, with random and seeded starts."""
+        """One cell with one state; and two months of one region, with two states and random or seeded starts."""
         return [
             cls(EventCounts((1,), (2,), 1), 8, 2.0, iterations=2),
             cls(EventCounts((2,), (2,)), 4, 4.0, iterations=12),

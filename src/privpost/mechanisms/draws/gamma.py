@@ -1,4 +1,4 @@
-"""One draw from the weighted posterior of the rate of exponential records in public bounds, under Rényi DP."""
+"""One draw of an exponential rate from its weighted posterior, under Rényi DP, for records in public bounds."""
 
 import math
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @staticmethod
     def supremum_over_neighbours(model, n, orders, r=1.0, m=1.0, *, bounds):
-        """Supremum of the Rényi divergence over neighbours, attained with other records at the lower bound."""
+        """Supremum of the Rényi divergence over neighbours, attained if all other records are at the lower bound."""
         _check_bounds(bounds)
         low, high = bounds
         order, r, m = np.broadcast_arrays(*(np.asarray(value, float) for value in (orders, r, m)))
@@ -113,7 +113,7 @@ class GammaDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Gamma:
-        """Law of module `losses` that bounds the privacy loss of a draw: `Gamma` with rates rounded outwards."""
+        """Bound on the privacy loss of a draw, as a law from `losses`: `Gamma` with rates rounded outwards."""
         shape, first, second = map(float, self._worst())
         return Gamma(shape, (math.nextafter(first, 0.0), math.nextafter(second, math.inf)))
 

@@ -65,7 +65,7 @@ class LinearSampler(Batched, Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change L = (Y + RX)²/(2σ²) of the log-likelihood in the ball by a substituted record."""
+        """Largest change L = (Y + RX)²/(2σ²) of the log-likelihood in the ball if a record is substituted."""
         model = self.model
         return (model.label_bound + self.radius * model.feature_bound) ** 2 / (2 * model.noise_variance)
 

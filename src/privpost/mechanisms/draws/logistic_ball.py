@@ -35,7 +35,7 @@ class BallDraw:
     Neither the lattice nor the ball depends on the data. A record's length is at most c = √d, so its loss lies between
     ln(1 + exp(−cR)) and ln(1 + exp(cR)), which differ by cR. Substituting a record changes the density at each point,
     and the sum over all points, by a factor of at most exp(ρcR). So the draw is 2cρR-DP. With R² = ρκn/P + d/P and
-    κ = max x/(1 + e^x), the ball holds 1/e of the posterior for all data, and always contains the mode.
+    κ = max x/(1 + e^x), the ball holds at least 1/e of the posterior for all data, and always contains the mode.
 
     Attributes:
         n: public number of records.
@@ -105,7 +105,7 @@ class BallDraw:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """Entries about the law for the statement of a release, from public numbers."""
+        """What the statement of a release says about its law, from public numbers."""
         return {
             "law": "the prior times the likelihood to the power rho, at the multiples of step within radius of 0",
             "rho": self.power,

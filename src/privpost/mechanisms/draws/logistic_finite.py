@@ -53,7 +53,7 @@ class LogisticLangevin(_GaussianLogistic):
     """Releases the weights w after k steps w ← w − η∇f(w) + √(2η) Z from w = 0, where Z is standard normal.
 
     Here f is the negative log-density of the posterior whose likelihood has the power ρ. The step size is η = `step`/M
-    for the largest curvature M of f. The release is μ-Gaussian DP for every k, without convergence (`langevin_mu`). It
+    for the largest curvature M of f. The release is μ-Gaussian DP for every k, converged or not (`langevin_mu`). It
     never costs more than an exact draw with equal ρ.
 
     Attributes:
@@ -108,8 +108,8 @@ class LogisticLangevin(_GaussianLogistic):
     def draw(self, statistics, rng, size=None, *, after=None, **settings) -> Release:
         """Return releases (size, d) about one data set, or (..., d) if `size` is None.
 
-        `after` continues earlier chains. It holds a mechanism that takes fewer of these steps, and its releases (size,
-        d).
+        `after` continues earlier chains. It is a pair: a mechanism that takes fewer of these steps, and its releases
+        (size, d).
         """
         if size is None:
             return Release(self.perturb(statistics, rng))
@@ -187,7 +187,7 @@ class LogisticOutputNoise(_GaussianLogistic):
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases (..., d). If `size` is given, return releases (size, d) and the mode for later searches."""
+        """Return releases (..., d). If `size` is given, return (size, d), and the mode as start of later searches."""
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)

@@ -104,7 +104,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return self.power * self.model.feature_bound * self.radius
 
     def query(self, data) -> np.ndarray:
-        """Tempered log-likelihood at 21 points along each axis of the ball, ends included, shape (21 d,)."""
+        """Tempered log-likelihood (21 d,) at 21 points along each axis of the ball, ends included."""
         steps = np.linspace(-self.radius, self.radius, 21)
         points = (steps[:, None, None] * np.eye(self.model.dimension)).reshape(-1, self.model.dimension)
         return self.power * self.model.log_likelihood(points, self.model.sufficient_statistics(data))

@@ -153,7 +153,7 @@ class LogisticSampling(Batched, Mechanism):
         """Return releases and, if `size` is given, the sampler's report.
 
         Args:
-            statistics: of one data set (n d,) if `size` is given, otherwise of any number of data sets (..., n d).
+            statistics: (n d,) of one data set if `size` is given, otherwise (..., n d) of any number of data sets.
             start: `Drawn.start` of a similar posterior, which saves time.
             prepared: the result of `prepare` for the same arguments.
 
@@ -278,7 +278,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
         return self.sensitivity / np.sqrt(self.n * self.precision)
 
     def query(self, data) -> np.ndarray:
-        """Gradient of the tempered log-likelihood at w = 0, shape (d,)."""
+        """Gradient (d,) of the tempered log-likelihood at w = 0."""
         return self.power * np.asarray(data, float).sum(axis=-2) / 2
 
     def rdp(self, orders) -> np.ndarray:

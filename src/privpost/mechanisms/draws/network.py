@@ -1,4 +1,4 @@
-"""One draw from the truncated posterior of a Bayesian network, with its cost per record or per attribute."""
+"""One draw from a Bayesian network's truncated posterior, where ε is per record or per attribute."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class TrimmedSampler(PureMechanism):
     @property
     @abstractmethod
     def log_ratio(self) -> float:
-        """Largest change ln((1−ω)/ω) of the logarithm of one factor of the likelihood."""
+        """Largest change ln((1−ω)/ω) of the logarithm of one likelihood factor."""
 
     @property
     def omega(self) -> float:
@@ -54,7 +54,7 @@ class TrimmedSampler(PureMechanism):
         return len(self.model.nodes) * self.log_ratio
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood with all θ equal, on a grid of [ω, 1−ω] that contains both ends, shape (101,)."""
+        """Log-likelihood (101,) with all θ equal, on a grid from ω to 1 − ω, ends included."""
         grid = np.linspace(self.omega, 1 - self.omega, 101)
         theta = np.repeat(grid[:, None], self.model.theta_shape[0], axis=1)
         return self.model.log_likelihood(theta, self.model.sufficient_statistics(data))

@@ -101,7 +101,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Beta:
-        """Law of `losses` that bounds the privacy loss of a draw: `Beta` for the two categories of smallest prior."""
+        """Bound on a draw's privacy loss, as a law from `losses`: `Beta` for the two categories of smallest prior."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 
@@ -112,7 +112,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Binary data with either supremum or a uniform prior, and three categories, for each weighting."""
+        """For each weighting: binary data with either supremum, or with a uniform prior, and three categories."""
         bits, categories, uniform = BetaBernoulli(6, 12), DirichletCategorical((1, 2, 3)), BetaBernoulli(1, 1)
         return [
             example

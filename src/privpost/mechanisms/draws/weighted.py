@@ -100,7 +100,7 @@ class WeightedPosterior(Mechanism):
 
     @classmethod
     def _within(cls, model, n: int, budget: Cost, **options: Any) -> Self:
-        """Return the calibrated mechanism, for the method `calibrate` of each subclass."""
+        """Return the calibrated mechanism. The `calibrate` of each subclass calls this method."""
         kind: Any = cls
         # A class with only one weighting needs no argument that names this weighting.
         weighting = options.setdefault("weighting", cls.weightings[0])

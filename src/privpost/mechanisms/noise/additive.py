@@ -53,7 +53,7 @@ class AdditiveNoiseMechanism(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change of the released coordinates when one record is substituted, in `norm`."""
+        """Largest change, in `norm`, of the released coordinates when one record is substituted."""
         statistics = self.select(self._record_statistics())
         change = np.abs(statistics[:, None] - statistics[None])
         return float(np.max(change.sum(-1) if self.norm == "l1" else np.sqrt((change**2).sum(-1))))
@@ -68,7 +68,7 @@ class AdditiveNoiseMechanism(Mechanism):
         return np.stack([statistics[places] for places in np.triu_indices(len(statistics), 1)], axis=1)
 
     def noise_cdf(self, value) -> np.ndarray | None:
-        """Distribution function of the noise on one number with a known `log_density`. None for other releases."""
+        """Distribution function of the noise if a release is one number with a known `log_density`. None otherwise."""
         return self._divergences.cdf(self, value)
 
     def select(self, statistics) -> np.ndarray:
@@ -81,7 +81,7 @@ class AdditiveNoiseMechanism(Mechanism):
         return self.select(self.model.sufficient_statistics(data))
 
     def _perturb(self, statistics, rng):
-        """Return the noisy coordinates, shape (..., q)."""
+        """Return the noisy coordinates (..., q)."""
         exact = self.select(statistics)
         return noise.add(exact, self.noise(exact.shape, rng), rng)
 

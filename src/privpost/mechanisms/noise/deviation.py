@@ -73,7 +73,7 @@ class GaussianNoise(NoiseOfDeviation):
 
     @property
     def loss(self) -> Normal:
-        """Law of module `losses` that bounds the privacy loss of a release: `Normal` with the shift Δ/σ."""
+        """Bound on the privacy loss of a release, as a law from `losses`: `Normal` with the shift Δ/σ."""
         return Normal(float(self.sensitivity / self.sigma))
 
     def privacy_curve(self, epsilon) -> float:

@@ -22,13 +22,13 @@ class FourierMechanism(PureMechanism):
 
     This is algorithm 2 of Zhang et al. (2016), after Barak et al. (2007), with everything multiplied by 2^(|I|/2) for
     |I| nodes. So a coefficient is a signed sum over records, for one set of nodes in N_I (`closure`). The release is
-    the vector of noisy sums in the order of `closure`. `counts` adds a public `increment` to the sum of ∅. All cells
+    the vector of noisy sums in the order of `closure`. `counts` adds a public `increment` to the sum for ∅. All cells
     are then non-negative ("stealth") with high probability.
 
     Attributes:
         epsilon: ε > 0, the cost of one release.
         t: size t ≥ 0 of the increment.
-        variant: "paper" adds Laplace noise of scale 2|N_I|/ε. "corrected" adds no noise to the sum of ∅, which is the
+        variant: "paper" adds Laplace noise of scale 2|N_I|/ε. "corrected" adds no noise to the sum for ∅, which is the
             public n, and scales the noise by twice the largest number of signs that one record can flip. For more than
             18 nodes, an upper bound replaces this number.
 
@@ -66,7 +66,7 @@ class FourierMechanism(PureMechanism):
 
     @property
     def tight(self):
-        """Whether the sensitivity is exact. It is for the variant "corrected" and up to 18 nodes."""
+        """Whether the sensitivity is exact: true for the variant "corrected" with up to 18 nodes."""
         return self.variant == "corrected" and len(self.model.nodes) <= LARGEST_TRANSFORM
 
     @property
@@ -76,7 +76,7 @@ class FourierMechanism(PureMechanism):
 
     @property
     def increment(self) -> float:
-        """Increment 4t|N_I|²/ε of the signed sum of ∅, which is the number of records."""
+        """Increment 4t|N_I|²/ε of the signed sum for ∅. Without noise, this sum is the number of records."""
         return 4 * self.t * len(closure(self.model)) ** 2 / self.epsilon
 
     @property
@@ -107,11 +107,11 @@ class FourierMechanism(PureMechanism):
         return self.raw_counts(release) + self.increment * transforms(self.model)[1][:, 0]
 
     def stealthy(self, release) -> np.ndarray:
-        """Whether all published counts are non-negative, shape (...)."""
+        """For each release (...), whether all published counts are non-negative."""
         return np.all(self.counts(release) >= 0, axis=-1)
 
     def smallest_t(self, release) -> np.ndarray:
-        """The smallest t, shape (...), with which all counts of this release would be non-negative."""
+        """The smallest t (...) with which all counts of a release would be non-negative."""
         unit = 4 * len(closure(self.model)) ** 2 / self.epsilon * transforms(self.model)[1][:, 0]
         return np.maximum(np.max(-self.raw_counts(release) / unit, axis=-1), 0.0)
 

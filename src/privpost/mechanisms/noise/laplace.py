@@ -51,7 +51,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
 
     @property
     def loss(self) -> Response:
-        """Law of module `losses` that bounds the privacy loss of a release: `Response`, repeated for counts."""
+        """Bound on the privacy loss of a release, as a law from `losses`: `Response`, repeated for counts."""
         counted = isinstance(self.model, BetaBernoulli | DirichletCategorical | EventCounts | BayesianNetwork)
         times = round(self.sensitivity) if counted else 1
         return Response(self.epsilon / times, times=times)
@@ -89,7 +89,7 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return draws of θ given one release. For clamped moments, draws (draws, 2) treat the exact sums as normal."""
+        """Return draws of θ given one release: (draws, 2) for clamped moments, whose exact sums are taken as normal."""
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)

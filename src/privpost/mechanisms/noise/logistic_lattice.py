@@ -21,7 +21,7 @@ _SLACK = 2.0**-10
 
 
 def design(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return features (n, d) and labels (n,) of records (n, d) of whole numbers. The first feature is 1."""
+    """Return features (n, d) and labels (n,), given whole-number records (n, d). The first feature is 1."""
     features = np.concatenate([np.ones((len(records), 1)), records[:, :-1] / 2.0**SHIFT], axis=1)
     return features, records[:, -1].astype(float)
 
@@ -73,7 +73,7 @@ class OutputNoise:
 
     @property
     def loss(self) -> Normal:
-        """Law of module `losses` that bounds the privacy loss of a release: `Normal` with the shift Δ/σ."""
+        """Bound on the privacy loss of a release, as a law from `losses`: `Normal` with the shift Δ/σ."""
         return Normal(self.sensitivity / self.sigma)
 
     def query(self, records) -> np.ndarray:
@@ -81,7 +81,7 @@ class OutputNoise:
         return np.zeros(self.dimension) if len(records) == 0 else self.fit(records)
 
     def fit(self, records: np.ndarray) -> np.ndarray:
-        """Return the minimiser (d,) in lattice steps for records (n, d) of whole numbers.
+        """Return the minimiser (d,) in lattice steps, given whole-number records (n, d).
 
         The last number of a record is its label, 0 or 1.
 

@@ -44,7 +44,7 @@ class NoisyMoments(Mechanism):
 
     @property
     def units(self) -> np.ndarray:
-        """The factors by which second moments are multiplied before noise is added, shape (q,)."""
+        """The factors (q,) by which second moments are multiplied before noise is added."""
         model, (i, j) = self.model, self.places
         bounds = np.append(np.full(model.dimension, model.feature_bound), model.label_bound)
         return np.where((i < j) & (j < model.dimension), self.products, 1.0) / (bounds[i] * bounds[j])
@@ -63,7 +63,7 @@ class NoisyMoments(Mechanism):
         return noise.add(exact, self.noise(exact.shape, rng), rng)
 
     def moments(self, release) -> np.ndarray:
-        """Noisy second moments in the data's units, shape (..., q), from a release (..., q)."""
+        """Noisy second moments (..., q) in the data's units, from a release (..., q)."""
         return np.asarray(release, float) / self.units
 
     def project(self, release) -> np.ndarray:

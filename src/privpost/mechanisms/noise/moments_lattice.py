@@ -1,4 +1,4 @@
-"""Noisy second moments of real data on a lattice, for linear regression.
+"""Second moments of real data plus noise on a lattice, for linear regression.
 
 `moments_laplace.MomentsLaplace` and `MomentsGaussian` are the continuous versions for simulations.
 """
@@ -78,7 +78,7 @@ class LatticeMoments:
 
     @property
     def loss(self) -> Law:
-        """Law of module `losses` that bounds the privacy loss of a release: `Response` or `Normal`."""
+        """Bound on the privacy loss of a release, as a law from `losses`: `Response` or `Normal`."""
         return Response(self.setting) if self.law == "laplace" else Normal(self.sensitivity / self.setting)
 
     @property
@@ -94,7 +94,7 @@ class LatticeMoments:
         return (v.T @ v)[self.places]
 
     def query(self, records) -> np.ndarray:
-        """The released sums before noise, (q,)."""
+        """The released sums (q,), before noise."""
         return self.sufficient_statistics(records)
 
     def perturb(self, exact, source) -> np.ndarray:

@@ -34,7 +34,7 @@ class NetworkLaplace(LaplaceMechanism):
         return 2.0 * len(self.model.nodes)
 
     def project(self, release) -> np.ndarray:
-        """The counts truncated to [0, n], shape (..., 2m)."""
+        """The counts (..., 2m), truncated to [0, n]."""
         return np.clip(np.asarray(release, float), 0.0, self.n)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:

@@ -80,7 +80,7 @@ class RandomisedResponse(PureMechanism):
         return np.asarray(statistics, float)
 
     def _perturb(self, statistics, rng):
-        """Return the number of reports of each answer, shape (..., d)."""
+        """Return counts (..., d): how many people report each answer."""
         true = np.rint(np.asarray(statistics, float)).astype(np.int64)
         chances = np.full((self.size, self.size), self.other)
         np.fill_diagonal(chances, self.truth)

@@ -79,10 +79,10 @@ class RedactedSum(metaclass=Checked):
 
 @dataclass(frozen=True)
 class RedactedLaplace(LaplaceMechanism):
-    """The redacted sum plus Laplace noise of scale Δ/ε, where Δ = max(|low|, |high|, high − low) for bounds of t(x).
+    """The redacted sum plus Laplace noise of scale Δ/ε, where Δ = max(|low|, |high|, high − low).
 
-    A record outside the bounds adds 0 to the sum. So high − low alone would be too small for an interval without 0
-    (Bernstein and Sheldon 2018, section 3.3).
+    Here low and high are bounds of t(x). A record outside them adds 0 to the sum. So high − low alone would be too
+    small for an interval without 0 (Bernstein and Sheldon 2018, section 3.3).
 
     Raises:
         ValueError: a setting is outside its range, or the model is not a RedactedSum.
@@ -95,7 +95,7 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> Any:
-        """Sensitivity max(|low|, |high|, high − low) for bounds of t(x), as an array (trials,) for several trials."""
+        """Sensitivity max(|low|, |high|, high − low), where low and high bound t(x); (trials,) for several trials."""
         delta = redacted_sensitivity(*self.model.ends)
         return delta if np.ndim(delta) else float(delta)
 
@@ -125,6 +125,6 @@ class RedactedLaplace(LaplaceMechanism):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """A short interval far from 0 and a long one."""
+        """A short interval far from 0, and a long one."""
         family = GammaExponential(8, 2)
         return [cls(RedactedSum(family, 1.0, 1.5), 4, 1.0), cls(RedactedSum(family, 0.5, 3.0), 4, 1.0)]

@@ -103,7 +103,7 @@ class BetaBernoulli(BetaPrior, BoundedFamily):
         return np.array([0, 1])
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Numbers (successes, failures), shape (..., 2), in data (..., n) of 0 and 1.
+        """Numbers (..., 2) of successes and of failures, for data (..., n) of zeros and ones.
 
         Raises:
             ValueError: a record other than 0 and 1.

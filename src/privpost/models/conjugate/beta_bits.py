@@ -1,4 +1,4 @@
-"""Records of several bits with the same probability of 1, which has a beta prior."""
+"""Records of several bits. Their common probability of 1 has a beta prior."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -38,7 +38,7 @@ class BetaBits(BetaPrior, BoundedFamily):
         return np.tri(int(self.size) + 1, int(self.size), -1, dtype=np.int64)
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Sums (Σ x̄, n − Σ x̄) with the mean x̄ of each row, shape (..., 2), of data (..., n, size).
+        """Statistics (Σ x̄, n − Σ x̄), shape (..., 2), where x̄ is the mean of a row of data (..., n, size).
 
         Raises:
             ValueError: a value other than 0 and 1, or rows of another length.

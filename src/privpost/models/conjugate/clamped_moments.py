@@ -1,4 +1,4 @@
-"""Bounded first two moments of normal records, which are clamped to public bounds."""
+"""The first two moments of normal records that are clamped to public bounds."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -17,9 +17,9 @@ INTERVALS = (-1.0, 1.0), (1.0, np.inf), (-np.inf, -1.0)
 class ClampedMoments(metaclass=Checked):
     """Normal records of unknown mean and variance, with statistics (Σr, Σr²) of clamped records r.
 
-    For a record x, let u = (x − centre)/half-width. Then r is u clamped to [−1, 1]. A sum that omits records beyond the
-    bounds (Bernstein and Sheldon 2018, section 3.3) falls again as the variance grows, so two variances can explain one
-    sum. In contrast, Σr² does not fall.
+    For a record x, let u = (x − centre)/half-width. Then r is u clamped to [−1, 1]. If a sum omits records beyond the
+    bounds (Bernstein and Sheldon 2018, section 3.3), it first rises and then falls as the variance grows, so two
+    variances can explain one sum. In contrast, Σr² does not fall.
 
     Attributes:
         family: model of the records, with its prior.

@@ -13,7 +13,7 @@ from privpost.models.conjugate.gamma_exponential import GammaExponential
 class GammaPareto(GammaExponential):
     """A record is x ~ Pareto(shape θ) on [scale, ∞), with the prior θ ~ Gamma(shape, rate).
 
-    Statistics are (Σ ln(x/scale), n). The logarithm ln(x/scale) is exponential with rate θ, as a record of
+    Statistics are (Σ ln(x/scale), n). The logarithm ln(x/scale) is exponential with rate θ, like a record of
     `GammaExponential`.
 
     Attributes:
@@ -68,5 +68,5 @@ class GammaPareto(GammaExponential):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Records with heavy tails from 1 on, and with light tails from 2 on."""
+        """Records ≥ 1 with heavy tails, and records ≥ 2 with light tails."""
         return [cls(8, 2), cls(20, 5, 2.0)]

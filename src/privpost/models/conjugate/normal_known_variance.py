@@ -44,7 +44,7 @@ class NormalKnownVariance(UnivariateFamily):
         return np.array([self.prior_mean, 1.0]) / self.prior_variance
 
     def update(self, statistics) -> np.ndarray:
-        """Increments (Σx, n) / record_variance of the parameters."""
+        """Increments of the parameters, (Σx, n) / record_variance."""
         return statistics / self.record_variance
 
     def log_partition(self, natural) -> np.ndarray:
@@ -103,7 +103,7 @@ class NormalKnownVariance(UnivariateFamily):
         return self.prior_mean + np.sqrt(self.prior_variance + self.record_variance) * ndtri(probability)
 
     def record_moments(self, theta):
-        """Mean θ and variance record_variance of a record."""
+        """Mean θ and variance `record_variance` of a record."""
         theta = np.asarray(theta, float)
         return theta, np.full_like(theta, self.record_variance)
 
@@ -116,7 +116,7 @@ class NormalKnownVariance(UnivariateFamily):
         return np.asarray(theta, float) / self.record_variance
 
     def theta_of(self, eta) -> np.ndarray:
-        """Parameter θ = record_variance η."""
+        """Parameter θ = record_variance · η."""
         return np.asarray(eta, float) * self.record_variance
 
     def segment_moments(self, theta, low, high):

@@ -15,8 +15,8 @@ class NormalUnknownVariance(ConjugateModel):
 
     The prior is μ | σ² ~ N(prior_mean, σ²/strength) and σ² ~ InverseGamma(shape, rate). The prior family has the
     natural parameters (k m, 2 rate + k m², k) with mean m and strength k. The statistics (Σx, Σx², n) are added to
-    these parameters. Prior and posterior have the same shape − k/2. The log-partition is C = ln Γ(shape) − shape ln
-    rate − ½ ln k + ½ ln 2π.
+    these parameters. The difference shape − k/2 is equal in prior and posterior. The log-partition is
+    C = ln Γ(shape) − shape ln rate − ½ ln k + ½ ln 2π.
 
     Attributes:
         prior_mean: prior mean of μ, finite.

@@ -192,6 +192,6 @@ class GammaPrior(UnivariateFamily):
         return np.where(outside, -np.inf, density)
 
     def posterior_cdf(self, theta, parameters) -> np.ndarray:
-        """P(Θ ≤ θ), the regularised incomplete gamma function of (shape, rate θ)."""
+        """P(Θ ≤ θ), the regularised incomplete gamma function of (shape, rate · θ)."""
         parameters = np.asarray(parameters, float)
         return gammainc(parameters[..., 0], parameters[..., 1] * np.maximum(theta, 0.0))

@@ -23,8 +23,8 @@ class BayesianNetwork(BetaPrior):
 
     Records are rows of bits, one column per node in the order of `parents` (Zhang et al. 2016, example 1). A node with
     k parents has 2^k probabilities, and m is the number of all probabilities θ. Their order is by node, then by the
-    parents' bits as a binary number with the first parent as its highest bit. Statistics (2m,) are the numbers of ones
-    and zeros for each θ in turn. Parameters (2m,) are α and β of each θ in turn.
+    parents' bits as a binary number with the first parent as its highest bit. Statistics (2m,) count, for each θ in
+    turn, how often its node is 1 and how often 0. Parameters (2m,) are α and β of each θ in turn.
 
     Attributes:
         parents: the graph: (node, parents) pairs, or a map from node to parents.
@@ -52,7 +52,7 @@ class BayesianNetwork(BetaPrior):
 
     @classmethod
     def from_yaml(cls, path, alpha: float = 1.0, beta: float = 1.0) -> "BayesianNetwork":
-        """Return the network on the graph of a YAML file `nodes: {node: [parents], …}`."""
+        """Return the network on the graph that a YAML file gives as `nodes: {node: [parents], …}`."""
         return cls(graphs.from_yaml(path), alpha, beta)
 
     @functools.cached_property
@@ -78,7 +78,7 @@ class BayesianNetwork(BetaPrior):
 
     @property
     def records(self) -> np.ndarray:
-        """All rows of bits, shape (2^|I|, |I|). With more than 8 nodes, these are only the rows of zeros and of ones.
+        """All rows of bits, shape (2^|I|, |I|). With more than 8 nodes, only one row of zeros and one of ones.
 
         The statistics of these two rows differ most, because every node's family falls into different cells.
         """
@@ -130,10 +130,10 @@ class BayesianNetwork(BetaPrior):
         return data
 
     def sufficient_statistics(self, data) -> np.ndarray:
-        """Counts (..., 2m) of the ones and zeros of every θ, in data (..., n, |I|).
+        """Counts (..., 2m) in data (..., n, |I|): for each θ, how often its node is 1 and how often 0.
 
         Raises:
-            ValueError: a value other than 0 and 1, naming the node, or data with another number of columns.
+            ValueError: a value other than 0 and 1 (the message names the node), or another number of columns.
         """
         data = self._checked(data)
         for i, node in enumerate(self.nodes):
@@ -200,7 +200,7 @@ class BayesianNetwork(BetaPrior):
         return super().posterior_cdf(theta, self.pairs(parameters))
 
     def record_probabilities(self, theta) -> np.ndarray:
-        """Probabilities (..., 2^|I|) of all records given θ (..., m), in the order of the bits as binary numbers.
+        """Probabilities (..., 2^|I|) of all records, in ascending order as binary numbers, given θ (..., m).
 
         Raises:
             ValueError: a network of more than 16 nodes.

@@ -10,13 +10,13 @@ from privpost.models.networks.fourier_basis import transforms
 
 @functools.lru_cache(maxsize=64)
 def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return the constant part of the counts (2m,) for n = 1, and an orthonormal basis (2m, |N_I| − 1) of the rest."""
+    """Return the counts' constant part (2m,) for n = 1, and an orthonormal basis (2m, |N_I| − 1) of the rest."""
     backward = transforms(model)[1]
     return backward[:, 0], np.linalg.qr(backward[:, 1:])[0]
 
 
 def consistent_counts(model: BayesianNetwork, release, n: int) -> np.ndarray:
-    """Return the counts nearest to noisy counts (..., 2m) among all counts that agree between families and with n.
+    """Return, for noisy counts (..., 2m), the nearest counts on which all families agree, each with total n.
 
     All counts are linear in the signed sums over N_I (`fourier_basis.closure`), and the signed sum of ∅ is the public
     n. So the result (..., 2m) is an orthogonal projection. It may be negative. Truncating it to [0, n] makes families

@@ -27,7 +27,7 @@ def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
 
 
 def signed_sums(data, subsets) -> np.ndarray:
-    """Return for each subset of columns the sum over records of (−1)^(number of ones in the subset).
+    """Return, for each subset of columns, the sum of (−1)^(a record's number of ones in the subset) over records.
 
     Data (..., n, |I|) give sums (..., len(subsets)), which are 2^(|I|/2) times the contingency table's Fourier
     coefficients.
@@ -66,9 +66,9 @@ def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.lru_cache(maxsize=64)
 def largest_flips(model: BayesianNetwork) -> int:
-    """Return the largest number of coefficients whose sign one substituted record can flip.
+    """Return how many coefficients can change sign, at most, when one record is substituted.
 
-    If the record flips the nodes D, (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 coefficients flip. The sum over subsets γ is a
+    A record that flips the nodes D flips (|N_I| − Σ_γ (−1)^|γ∩D|) / 2 coefficients. The sum over subsets γ is a
     Walsh-Hadamard transform of the indicator of N_I. With more than 18 nodes, the result is the bound |N_I| − 1.
     """
     subsets = closure(model)

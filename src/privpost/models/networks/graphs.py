@@ -67,7 +67,7 @@ def from_digraph(digraph) -> Graph:
 
 
 def from_yaml(path: str | os.PathLike[str]) -> Graph:
-    """Return the graph of a YAML file `nodes: {node: [parents], ...}`. A ValueError names the file and the bad node."""
+    """Return the graph in a YAML file `nodes: {node: [parents], ...}`. A ValueError names the file and the bad node."""
     from privpost import strict_yaml
 
     try:

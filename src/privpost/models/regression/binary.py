@@ -34,7 +34,7 @@ class BinaryRegression(Regression):
 
     @property
     def records(self) -> np.ndarray:
-        """The vectors ±c e_i, shape (2d, d). Exchanging two opposite vectors changes a log-likelihood most."""
+        """The vectors ±c e_i, shape (2d, d). Replacing one by its opposite changes a log-likelihood most."""
         axes = self.feature_bound * np.eye(self.dimension)
         return np.concatenate([axes, -axes])
 
@@ -71,6 +71,6 @@ class BinaryRegression(Regression):
         return self.sufficient_statistics(signs[:, None] * np.asarray(features, float))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Log-likelihoods Σ ln 1/(1 + exp(−z·w)) of one data set, shape (...), for weights (..., d)."""
+        """Log-likelihoods (...) of one data set, Σ ln 1/(1 + exp(−z·w)), for weights (..., d)."""
         records = np.asarray(statistics, float).reshape(-1, self.dimension)
         return -np.logaddexp(0.0, -np.asarray(theta, float) @ records.T).sum(axis=-1)

@@ -60,7 +60,7 @@ def largest_change(link: str, reach: float) -> float:
     from scipy.optimize import minimize
 
     def difference(numbers, slope):
-        """Return the norm for two records. `numbers` are shares: both angles to w, both lengths, and w's length."""
+        """Return the norm for two records. `numbers` in [0, 1] are both angles to w, both lengths and w's length."""
         first, second, *lengths, w = numbers
         across = [np.pi * first, -np.pi * second]
         sizes = [t * slope(t * reach * w * np.cos(angle)) for t, angle in zip(lengths, across, strict=True)]
@@ -135,7 +135,7 @@ class LinkRegression(BinaryRegression):
         return self.sufficient_statistics(np.column_stack([features, labels]))
 
     def log_likelihood(self, theta, statistics) -> np.ndarray:
-        """Log-likelihoods Σ ln p(y | x·w) of one data set, shape (...), for weights (..., d)."""
+        """Log-likelihoods (...) of one data set, Σ ln p(y | x·w), for weights (..., d)."""
         records = np.asarray(statistics, float).reshape(-1, self.width)
         z, positive = np.asarray(theta, float) @ records[:, :-1].T, records[:, -1] == 1
         if self.link == "cloglog":

@@ -35,7 +35,7 @@ class GaussianApproximation(NamedTuple):
 
 
 class PredictiveMetrics(NamedTuple):
-    """Error and log-likelihood of each draw on test data, as arrays of the shape of the batch of draws."""
+    """Error and log-likelihood of each draw on test data. Both arrays have the shape of the batch."""
 
     test_error: np.ndarray
     test_log_likelihood: np.ndarray
@@ -97,7 +97,7 @@ class LogisticPosterior:
         return self.labels - 0.5
 
     def log_likelihood_of_predictors(self, predictors: np.ndarray) -> np.ndarray:
-        """Log-likelihoods (chains,) of linear predictors (chains, n), not tempered."""
+        """Untempered log-likelihoods (chains,) of linear predictors (chains, n)."""
         # log p(y | z) = (y - 1/2) z - |z|/2 - log(1 + exp(-|z|)) cannot overflow. The last term is the logarithm of a
         # product, taken once per 64 examples.
         n = predictors.shape[1]
@@ -120,7 +120,7 @@ class LogisticPosterior:
         return result
 
     def log_likelihood(self, weights: np.ndarray) -> np.ndarray:
-        """Log-likelihoods (chains,) of weights (chains, d), not tempered."""
+        """Untempered log-likelihoods (chains,) of weights (chains, d)."""
         return self.log_likelihood_of_predictors(weights @ self.features.T)
 
     def log_prior(self, weights: np.ndarray) -> np.ndarray:
@@ -143,7 +143,7 @@ class LogisticPosterior:
         return self.power * (self.features.T @ self.slopes(predictors)) - self.prior_precision * weights
 
     def precision(self, weights: np.ndarray) -> np.ndarray:
-        """Negative Hessian n beta I + rho X^T diag(p (1 - p)) X of the log-density at weights (d,), shape (d, d)."""
+        """Negative Hessian (d, d) of the log-density at weights (d,): n beta I + rho X^T diag(p (1 - p)) X."""
         return self.precision_of(self.curvatures(self.features @ weights))
 
     def slopes(self, predictors: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ class LogisticPosterior:
         return probability * (1 - probability)
 
     def precision_of(self, curvatures: np.ndarray) -> np.ndarray:
-        """Matrix n beta I + rho X^T diag(curvatures) X (d, d), for curvatures (n,) of the records' losses."""
+        """Matrix (d, d) for curvatures (n,) of the records' losses: n beta I + rho X^T diag(curvatures) X."""
         # numpy computes an array times its own transpose as a symmetric product, at half the cost.
         scaled = self.features * np.sqrt(self.power * curvatures)[:, None]
         result = scaled.T @ scaled
@@ -164,7 +164,7 @@ class LogisticPosterior:
         return result
 
     def curvature_floor(self, predictors: np.ndarray, reach: np.ndarray) -> np.ndarray:
-        """Return for each record the number c (n,) such that B(s) >= c s^2/2 for |s| <= reach.
+        """Return numbers c (n,), one per record, such that B(s) >= c s^2/2 for |s| <= reach.
 
         B(s) is the record's loss l at predictor z + s minus the tangent of l at z. The curvature l''(t) = p(1 - p) is
         even and falls with |t|, so l''(z + t s) >= l''(|z| + t reach) for t in [0, 1]. Then B(s) = s^2 int (1 - t)

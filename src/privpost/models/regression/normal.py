@@ -79,7 +79,7 @@ class NormalRegression(SecondMoments):
 
     @property
     def records(self) -> np.ndarray:
-        """Records (7, d + 1), or (3, 2) for one feature, whose second moments differ most."""
+        """Records whose second moments differ most, shape (7, d + 1), or (3, 2) for one feature."""
         # A record and its negative have equal second moments, so 0, 60 and 120 degrees are enough.
         turns = np.arange(3) * np.pi / 3 if self.dimension > 1 else np.zeros(1)
         features = np.zeros((len(turns), self.dimension))

@@ -164,7 +164,7 @@ def _upper_tail(place, a, b):
 
 
 def bits_curve(mechanism, epsilon: float) -> float:
-    """Return δ(ε) of a mechanism for binary data that draws from a beta law, the maximum over neighbours.
+    """Return δ(ε), the maximum over neighbours, of a mechanism that draws from a beta law, given binary data.
 
     Args:
         mechanism: a mechanism with `release_law`, which gives (α, β) for (successes, failures), and with `ends`, which
@@ -178,7 +178,7 @@ def bits_curve(mechanism, epsilon: float) -> float:
 
 
 def largest_within(met: Callable[[float], bool], low: float, high: float, steps: int = 40) -> float:
-    """Return the largest value in [low, high] that meets a condition, by bisection of its logarithm.
+    """Return the largest value in [low, high] that meets a condition, by bisection on a logarithmic scale.
 
     All smaller values must meet the condition too. Raises a ValueError if `low` does not meet the condition.
     """
@@ -284,7 +284,9 @@ def by_curve(mechanism: Any, budget: Cost, largest: float | None = None):
 
 
 def largest_renyi_budget(calibrate: Callable, epsilon: float, delta: float, order: float = 2.0):
-    """Return the mechanism with the largest Rényi budget at one order whose whole Rényi curve implies (ε, δ)-DP.
+    """Return the mechanism for the largest Rényi budget, at one order, that keeps a release (ε, δ)-DP.
+
+    All orders of the mechanism's Rényi curve are converted to (ε, δ)-DP.
 
     Args:
         calibrate: function of a `Cost` that returns a mechanism.

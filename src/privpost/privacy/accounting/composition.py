@@ -36,7 +36,7 @@ def loss_distribution(parameters_p, parameters_q, points: int, low: float = 0.0,
     """Return the law of the privacy loss ln P/Q under P, rounded up on a grid (`dp_accounting.pld.pld_pmf.PLDPmf`).
 
     Args:
-        parameters_p, parameters_q: (α, β), shape (2,), of beta laws with equal sums, truncated to [low, high].
+        parameters_p, parameters_q: (α, β), shape (2,), of beta laws with equal α + β, truncated to [low, high].
         points: number of grid points.
     """
     from dp_accounting.pld import pld_pmf
@@ -128,12 +128,12 @@ def _law(release: Any) -> Law:
 
 
 def together(laws: Sequence[Law], delta: float, tell: Callable[[int, int], None] | None = None) -> float:
-    """Return an ε at which releases with these laws together are (ε, δ)-DP, or inf if no ε is known.
+    """Return an ε at which several releases, one per law, are (ε, δ)-DP together, or inf if no ε is known.
 
     The result is the smallest of three values: the sum of the pure ε, the ε of the sum of all Rényi curves, and the ε
     of the product of all laws. The result is valid only if neither the laws nor their number depend on earlier
-    releases. Otherwise only sums of ε and δ are proved. A stop because of a result costs as much as all planned
-    releases.
+    releases. Otherwise only sums of ε and δ are proved. A series of releases that is stopped because of a result
+    costs as much as the whole series.
 
     Args:
         laws: at least one law.
@@ -172,7 +172,7 @@ class _Steps:
 
 
 def _product_epsilon(counts: "Counter[Law]", delta: float, steps: _Steps) -> float:
-    """Return the ε at δ of the product of all laws, where each law has the power of its count."""
+    """Return the ε at δ of the product of all laws, in which each law occurs as often as it is counted."""
     from dp_accounting.pld import pld_pmf
 
     reaches = {law: law.reach for law in steps(counts)}

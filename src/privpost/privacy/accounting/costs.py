@@ -112,8 +112,8 @@ def parallel(costs: Sequence[Cost], changed_parts: int = 1) -> Cost:
 
     Args:
         costs: cost of the release about each part.
-        changed_parts: number of parts in which neighbouring data sets can differ: 1 if the part of each record is
-            fixed, 2 if a substitution may move a record from one part to another.
+        changed_parts: number of parts in which neighbouring data sets can differ: 1 if every record stays in its
+            part, 2 if a substitution may move a record from one part to another.
 
     Raises:
         ValueError: there are no costs, they differ in notion or order, or changed_parts is not 1 or 2.
@@ -142,7 +142,7 @@ def _one_notion(costs: Sequence[Cost]) -> Cost:
 
 
 def pure_to_rdp(epsilon, order) -> np.ndarray:
-    """Return the largest Rényi divergence of an order that ε-DP allows. Randomised response attains this bound.
+    """Return the largest Rényi divergence D_λ that ε-DP allows. Randomised response attains this bound.
 
         D_λ ≤ (ln cosh((λ−½)ε) − ln cosh(ε/2)) / (λ−1),    λ → 1: ε tanh(ε/2),    λ → ∞: ε.
 

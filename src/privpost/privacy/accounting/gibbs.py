@@ -1,6 +1,6 @@
 """Pure DP costs of Markov chain Monte Carlo that queries the private data at every update.
 
-The bounds are those of Foulds et al. (2016), section 4. They hold if every state of the chain is released, and they
+The bounds are those of Foulds et al. (2016), section 4. They hold even if every state of the chain is released, and
 need no convergence. Neighbours differ by substitution of one record. Δ is the sensitivity of the log-joint density: the
 supremum of |ln p(x'|θ) − ln p(x|θ)| over θ and records x, x'.
 """
@@ -79,7 +79,7 @@ def subsampled_update_cost(update: Cost, sampled: int, total: int) -> Cost:
 
 
 def random_scan_cost(update: Cost, updated: int, variables: int, steps: int, delta: float = 0.0) -> Cost:
-    """Return the cost of k steps with a public state, each of which updates q of N per-record latents at random.
+    """Return the cost of k steps that each update q of N per-record latents at random. The state is public.
 
     A record is read Binomial(k, q/N) times, and each reading costs at most ε. Let m be the smallest count with tail
     probability P(Binomial(k, q/N) > m) ≤ δ. The cost is mε at this tail probability, or the pure cost kε if δ = 0.

@@ -43,7 +43,7 @@ class Law(ABC):
 
     @abstractmethod
     def curve(self, epsilon: np.ndarray) -> np.ndarray:
-        """Return δ at every ε ≥ 0, shape (k,)."""
+        """Return δ at every ε ≥ 0 of an array (k,)."""
 
     def rdp(self, orders: np.ndarray) -> np.ndarray:
         """Return Rényi DP parameters of the release at the orders, or inf if they are unknown."""
@@ -192,7 +192,7 @@ class Beta(Law):
         return np.fmin(curve, worst) if math.isfinite(self.pure) else curve
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return beta parameters of laws that together dominate all counts of the other records."""
+        """Return parameters of beta laws. For any counts of the other records, one of these laws dominates the draw."""
         # On [0, 1], smaller parameters are worse: a draw from Beta(a, b) times an independent draw from Beta(a + b, c)
         # has the law Beta(a, b + c). So the smallest values of both counts dominate a range of counts.
         (first, second), step = self.prior, 1 if math.isfinite(self.pure) else 4
@@ -209,7 +209,7 @@ class Beta(Law):
 
 
 def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last) of ranges that cover 0..most, longer towards the middle unless `step` is 1."""
+    """Yield ranges (first, last) that cover 0..most. Unless `step` is 1, those near the middle are longer."""
     half, start = most // 2, 0
     while start <= half:
         stop = min(start if step == 1 else start + start // step, half)
@@ -221,7 +221,7 @@ def _ranges(most: int, step: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Gamma(Law):
-    """A draw from a gamma law with a known shape and, for the worst pair of neighbours, the two `rates`."""
+    """A draw from a gamma law with a known shape. `rates` has the two rates for the worst pair of neighbours."""
 
     shape: float
     rates: tuple[float, float]

@@ -18,7 +18,7 @@ _LEAST = 1e-12
 
 
 def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta: float | None) -> tuple[Any, float]:
-    """Return the mechanism nearest to the true posterior that a budget allows, and an upper bound of its ε.
+    """Return the mechanism within a budget that is nearest to the true posterior, and an upper bound of its ε.
 
     Args:
         make: function that returns the mechanism, given an ε for "ops" and otherwise a coefficient.
@@ -81,7 +81,7 @@ def _lessened(value: float, step: float) -> Iterator[float]:
 
 
 def _converted(mechanism, delta: float) -> tuple[float, float]:
-    """Return the smallest ε at δ over all orders, or inf if none is finite, and the order with this ε."""
+    """Return the smallest ε at δ over all orders (inf if none is finite), and the order that gives it."""
     # The conversion of dp-accounting returns no order for an infinite or negligible cost.
     epsilons = mechanism.rdp(ORDERS) + np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     best = np.argmin(epsilons)

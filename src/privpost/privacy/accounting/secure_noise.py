@@ -56,7 +56,7 @@ def analytic_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
 
 
 def secure_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
-    """Return the smallest σ that the privacy map of opendp allows, which uses zero-concentrated DP.
+    """Return the smallest σ that opendp's privacy map allows. The map uses zero-concentrated DP.
 
     This σ is 1.03 to 1.14 times the `analytic_sigma` if δ is from 1e-12 to 1e-6 and ε is from 0.001 to 10. The factor
     is at most 1.52 if δ = 0.1.

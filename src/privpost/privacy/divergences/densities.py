@@ -68,7 +68,7 @@ class Space(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Pairs of neighbours, and the density of a release of one number given the statistics.
+    """Pairs of neighbours, and the density of a one-number release given the statistics.
 
     Attributes:
         pairs: statistics of the neighbours, shape (pairs, 2, d).
@@ -112,7 +112,7 @@ class Neighbours(NamedTuple):
         return first, second
 
     def integrals(self, of: Callable, edges) -> np.ndarray:
-        """Return the logarithms (pairs, panels) of the integrals of exp(of(ln p, ln q)) over panels (panels, 2)."""
+        """Return the log-integrals (pairs, panels) of exp(of(ln p, ln q)) over panels (panels, 2)."""
         u, log_weights = nodes(edges)
         return _log_sum(of(*self.logs(u)) + log_weights)
 
@@ -154,7 +154,7 @@ def neighbours(mechanism: Any) -> Neighbours | None:
 
 
 def _within(space: Space, points) -> np.ndarray:
-    """Return the values of u for points, without values of u beyond the ends."""
+    """Return the values of u at the points, leaving out values beyond the ends."""
     # The ends of an interval have an infinite u.
     with np.errstate(divide="ignore", invalid="ignore"):
         u = space.coordinate(np.asarray(points, float))
@@ -321,7 +321,7 @@ def _both_ways(pairs: Neighbours, edges) -> list:
 
 
 def _largest(laws, order: float) -> float:
-    """Return the largest divergence of an order over the pairs in both directions."""
+    """Return the largest divergence of an order, over all pairs and both directions."""
     if order == 1:
         with np.errstate(invalid="ignore"):
             terms = [np.where(np.isneginf(p), 0.0, np.exp(p + w) * (p - q))[:, 1:-1] for p, q, w in laws]

@@ -19,7 +19,7 @@ from privpost.privacy.checks import check_choice
 # most 2ρcR. The paper takes R = c/β and charges twice as much.
 Charge = Literal["paper", "corrected_charge", "smallest_ball"]
 CHARGES = get_args(Charge)
-# κ = max x/(1 + e^x): at the mode nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so ‖w‖ ≤ √(ρκ/β) for all data.
+# κ = max x/(1 + e^x): at the mode, nβ‖w‖² = ρ Σ σ(−s_i) s_i ≤ ρnκ, so ‖w‖ ≤ √(ρκ/β) for all data.
 KAPPA = float(lambertw(math.exp(-1)).real)
 
 
@@ -168,8 +168,8 @@ def independence_chain_guarantee(epsilon, rejected, height, order=None) -> np.nd
 
     Args:
         epsilon: pure or Rényi ε of an exact draw from π.
-        rejected: the larger a, in [0, 1), of the two neighbouring data sets.
-        height: the larger H ≥ 1 of the two neighbouring data sets.
+        rejected: a in [0, 1), the larger of its values for the two neighbouring data sets.
+        height: H ≥ 1, the larger of its values for the two neighbouring data sets.
         order: order λ > 1 of a Rényi guarantee; None for pure DP.
 
     Raises:

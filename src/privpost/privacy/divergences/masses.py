@@ -40,8 +40,8 @@ def _laws(mechanism: Any, of: Callable, reach: int = NEAR) -> tuple[np.ndarray, 
 def curve(mechanism: Any, epsilon: float) -> float | None:
     """Return δ(ε), the maximum over neighbours of Σ (p − e^ε q)⁺.
 
-    The result is None unless a release is one number whose probabilities and neighbours are known. Raises a ValueError
-    if the probabilities do not sum to one.
+    The result is None unless a release is one number, with known probabilities and known pairs of neighbours. Raises a
+    ValueError if the probabilities do not sum to one.
     """
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:
@@ -53,7 +53,7 @@ def curve(mechanism: Any, epsilon: float) -> float | None:
 
 
 def rdp(mechanism: Any, orders) -> np.ndarray | None:
-    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1, with None and errors as in `curve`."""
+    """Return the largest Rényi divergence over neighbours at each order λ ≥ 1. None and errors are as in `curve`."""
     divergences = [_renyi(mechanism, order) for order in np.ravel(np.asarray(orders, float))]
     return None if None in divergences else np.reshape(np.array(divergences), np.shape(orders))
 
@@ -77,7 +77,7 @@ def _renyi(mechanism, order: float) -> float | None:
 
 
 def cdf(mechanism: Any, values) -> np.ndarray | None:
-    """Return the distribution function of additive noise at any values, with None and errors as in `curve`."""
+    """Return the distribution function of additive noise at any values. None and errors are as in `curve`."""
     laws = _laws(mechanism, lambda p, q: p)
     if laws is None:
         return None

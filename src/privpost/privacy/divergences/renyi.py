@@ -108,7 +108,7 @@ def extreme_pairs(prior: tuple[float, ...], n: int, supremum: str = "exact") -> 
     The posteriors P and Q differ in two categories: P has one more record in the first and one fewer in the second.
 
     Returns:
-        For P, the prior and the count of the first category, then of the second category, shape (4, pairs).
+        Array (4, pairs) for P: prior and count of the first category, then prior and count of the second.
     """
     # By the convexity in theorem 15, the worst case has all common records in one category: the first, the second or
     # a third one.

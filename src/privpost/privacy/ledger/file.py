@@ -58,7 +58,7 @@ class Content(NamedTuple):
         return min(composed, spent["epsilon"]) if spent["delta"] <= delta else composed
 
     def _worst(self, delta: float) -> str:
-        """Return a text that names the first line whose law alone has no cost."""
+        """Return a text that names the first line whose law cannot be composed, even alone."""
         for number, entry in enumerate(self.entries, start=1):
             try:
                 composition.together([losses.read(entry)], delta)
@@ -114,7 +114,7 @@ class Locked(NamedTuple):
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[Locked]:
-    """Open and lock a ledger file, and create a missing file.
+    """Open and lock a ledger file, which is created if missing.
 
     Raises:
         OSError: the file cannot be opened or locked.

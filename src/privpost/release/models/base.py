@@ -112,11 +112,11 @@ class Kind(ABC):
             )
 
     def parameters(self, spec: Specification) -> list[str]:
-        """Return the names of the parameters in a draw's order. Raise ValueError if the columns do not fit together."""
+        """Return the parameters' names in the order of a draw. Raise ValueError if the columns do not fit together."""
         return []
 
     def tables(self, spec: Specification) -> int:
-        """Return the number of tables, with n + 1 entries each, that the posterior of counts needs."""
+        """Return how many tables of n + 1 entries the posterior of counts needs."""
         return 1
 
     @abstractmethod
@@ -128,7 +128,7 @@ class Kind(ABC):
         return spec.codes[column].get(text)
 
     def allowed(self, spec: Specification, column: str) -> str:
-        """Return words for an error message that say what the cells of a column may hold."""
+        """Return what the cells of a column may hold, in words for an error message."""
         return "one of its levels " + ", ".join(map(repr, spec.columns[column]["levels"]))
 
     def order(self, spec: Specification) -> list[str]:
@@ -136,11 +136,11 @@ class Kind(ABC):
         return list(spec.columns)
 
     def records(self, data: np.ndarray) -> np.ndarray:
-        """Return the model's records from encoded columns (n, columns)."""
+        """Return the model's records, given encoded cells (n, columns)."""
         return data[:, 0] if self.columns == 1 else data
 
     def unit(self, spec: Specification) -> float:
-        """Return the size of one step of the released whole numbers, in units of the data."""
+        """Return the step between released whole numbers, in the data's units."""
         return 1.0
 
     def counted(self, spec: Specification, mechanism):
@@ -176,7 +176,7 @@ class Predictive(Inferred):
 
     @abstractmethod
     def predicted(self, spec, theta: np.ndarray, size: int, rng: np.random.Generator) -> list[list[str]]:
-        """Return random cells of `size` records, by column as in `order`, given the parameters θ (parameters,)."""
+        """Draw `size` records given θ (parameters,). Return a list of cells for each column, as in `order`."""
 
 
 class Sampled(Kind):
@@ -187,7 +187,7 @@ class Sampled(Kind):
 
     @abstractmethod
     def sampler(self, spec: Specification, setting: float) -> Mechanism:
-        """Return the mechanism of one posterior draw, where the setting is ε for "ops" and a coefficient otherwise."""
+        """Return the mechanism of one posterior draw. The setting is ε for "ops", and otherwise a coefficient."""
 
     def exact_statistics(self, spec: Specification, statistics: np.ndarray) -> Any:
         """Return the statistics as exact numbers in the form that the sampler expects."""

@@ -21,7 +21,7 @@ _SECONDS = 3e-6
 
 
 class Network(Predictive):
-    """Columns of two levels in a directed acyclic graph, counted for each combination of the parents' levels."""
+    """Columns of two levels in a directed acyclic graph. Each is counted by the levels of its parents."""
 
     name = "bayesian_network"
     column = Schema(levels=Levels(), parents=Vector(Text(), empty=True))
@@ -53,7 +53,7 @@ class Network(Predictive):
         return NetworkLaplace(self._model(spec), spec.n, setting)
 
     def _cells(self, spec) -> list[tuple[str, str]]:
-        """Return, for every parameter in the model's order, its node and the levels of the node's parents as text."""
+        """Return the node of each parameter and, as text, the levels of the node's parents, in the model's order."""
         levels = {name: settings["levels"] for name, settings in spec.columns.items()}
         return [
             (node, ", ".join(f"{parent} = {levels[parent][bit]}" for parent, bit in zip(parents, bits, strict=True)))

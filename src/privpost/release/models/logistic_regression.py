@@ -101,7 +101,7 @@ class Logistic(Sampled):
         return {"weights": dict(weights), **self.reading(spec)}
 
     def reading(self, spec) -> dict[str, str]:
-        """Return the scale of the features and the predicted level, which a reader needs to use the weights."""
+        """Return what a reader needs to use the weights: the features' scale and the predicted level."""
         return {
             "features": "each between -1 at its low and 1 at its high bound",
             "predicts": spec.columns[self.order(spec)[-1]]["levels"][1],

@@ -27,7 +27,7 @@ def parsed(text: str) -> Decimal | None:
 
 
 class _Nothing:
-    """A stand-in for a family of records, which sums records unchanged."""
+    """Stands in for a family where records have none: records are summed as they are."""
 
     lattice = False
     record_support = (-np.inf, np.inf)
@@ -39,7 +39,7 @@ class _Nothing:
 
 
 class Sum(Kind):
-    """A sum of the values of a numeric column, which lie in [low, high] and are rounded to a resolution."""
+    """The sum of a numeric column, whose values lie in [low, high] and are rounded to a resolution."""
 
     name = "bounded_sum"
     prior = Schema()
@@ -72,7 +72,7 @@ class Sum(Kind):
         return tuple(Decimal(repr(spec.only[1][key])) for key in self.required)
 
     def _origin(self, spec) -> Decimal:
-        """Return the value from which steps are counted, which is 0 with redaction and the lower bound otherwise."""
+        """Return the value from which steps are counted: 0 with redaction, otherwise the lower bound."""
         # Counting from the lower bound gives a smaller sensitivity.
         return Decimal(0) if self.redacts(spec) else self._bounds(spec)[0]
 
@@ -137,7 +137,7 @@ class NumericFamily(Sum, Predictive):
 
     @abstractmethod
     def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """Return words on the effect of rounding records to a resolution, given draws (draws,) of θ."""
+        """Return in words what rounding records to a resolution changes, given draws (draws,) of θ."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

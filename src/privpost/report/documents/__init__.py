@@ -1,7 +1,7 @@
 """Renders README.md and docs/<name>.md from the templates docs/templates/<name>.md.in.
 
-Templates use the names that `names` returns. The module of this folder with a document's name can add names. Its
-function `values(published)` returns a map from names to texts or functions.
+Templates use the names that `names` returns. A document's module in this folder, `<name>.py`, can add
+names: its function `values(published)` maps them to texts or functions.
 """
 
 import importlib
@@ -63,7 +63,7 @@ def write(studies: Iterable[Study], home: Path, out: Path) -> list[Path]:
     """Render README.md and docs/ into the folder `out`, and return the paths of the documents.
 
     Raises:
-        SettingError: a document cannot be rendered, or claims lack reasons. All other documents are written before.
+        SettingError: a document cannot be rendered, or claims lack reasons. The other documents are written first.
     """
     texts, problems = rendered(Published({study.name: study for study in studies}, home))
     paths = {out / file(name): text for name, text in texts.items()}

@@ -1,4 +1,4 @@
-"""Tables and numbers of docs/audit.md, on the spent share of the claimed ε and on the methods near the best."""
+"""Tables and numbers of docs/audit.md: how much of the claimed ε is spent, and which methods are near the best."""
 
 from collections.abc import Iterable, Mapping
 
@@ -34,7 +34,7 @@ def values(published) -> Mapping[str, str]:
 
 
 def left_out(study: Study, table) -> str:
-    """Return a table of the mechanisms for bits that the comparison leaves out, with reasons."""
+    """Return a table that says which mechanisms for bits the comparison leaves out, and why."""
     config = study.text
     reasons: dict[tuple[str, str], list[str]] = {}
     for name, why in calibration.left_out(BetaBernoulli(config["alpha"], config["beta"]), a0=config["a0"]).items():

@@ -1,4 +1,4 @@
-"""Texts on claims in documents, which give verdicts, numbers of claims, and reasons why checks fail."""
+"""What documents say about claims: verdicts, numbers of claims, and reasons why checks fail."""
 
 import json
 import re

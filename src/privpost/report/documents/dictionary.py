@@ -52,7 +52,7 @@ def values(published) -> dict[str, str]:
 
 
 def _table(entries: Iterable[tuple[tuple[str, ...], str]], head: tuple[str, ...]) -> str:
-    """Return a table in Markdown with one row per name and meaning, and the places where both occur."""
+    """Return a table in Markdown. A row has a name, its meaning, and the places where the name has this meaning."""
     places: dict[tuple[str, ...], list[str]] = {}
     for row, place in entries:
         places.setdefault(row, []).append(place)

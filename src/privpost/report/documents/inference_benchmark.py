@@ -61,7 +61,7 @@ def board(leaderboard: pd.DataFrame) -> str:
 
 
 def by_release(rivals: pd.DataFrame, told: float) -> str:
-    """Return a table with the fastest methods whose C2ST is always below `told`, and the worst methods, by release."""
+    """Return a table by release: the fastest methods whose C2ST is always below `told`, and the worst methods."""
     labels = {(entry.name, entry.noise): entry.label for entry in outside.entries()}
     rivals, rows = rivals[~rivals.method.isin(["exact", "naive", "prior"])], []
     for (task, noise), part in rivals.groupby(["task", "noise"], sort=False):
@@ -100,7 +100,7 @@ def optional(scores: pd.DataFrame) -> str:
 
 
 def deviations(scale: float) -> str:
-    """Return the sds of the exact posterior given the published counts, for Laplace noise of a scale."""
+    """Return the exact posterior's sds given the published counts, if their Laplace noise has this scale."""
     task = made("log_linear", [2, 2], 100, 4 / scale)
     # In this array, classes vary within features, and the first level is a one.
     release = PUBLISHED.transpose(1, 0, 2).reshape(1, 8)
@@ -110,7 +110,7 @@ def deviations(scale: float) -> str:
 
 
 def chance() -> dict[str, str]:
-    """Return a map with TARP scores of exact and of too narrow posteriors, and how often TARP tells both apart."""
+    """Return TARP's scores of exact and of too narrow posteriors, and how often TARP sees that they are too narrow."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {

@@ -1,4 +1,4 @@
-"""Table of docs/library.md with the models and the budget of each mechanism."""
+"""Table of docs/library.md with each mechanism's models and budget."""
 
 from collections.abc import Mapping
 

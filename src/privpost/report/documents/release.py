@@ -34,7 +34,7 @@ def models_table() -> str:
 
 
 def sigma_ratios() -> str:
-    """Return the ratio of the σ of secure noise to the analytic σ as text, for two ε at δ = 10⁻⁶."""
+    """Return secure noise's σ divided by the analytic σ, as text, for two ε at δ = 10⁻⁶."""
     budgets = [(epsilon, 1e-6, 1.0) for epsilon in (0.1, 10.0)]
     ratios = [secure_noise.secure_sigma(*budget) / secure_noise.analytic_sigma(*budget) for budget in budgets]
     return " and ".join(f"{r:.2f} at ε = {budget[0]:g}" for r, budget in zip(ratios, budgets, strict=True))

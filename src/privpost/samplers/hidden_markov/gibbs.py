@@ -1,10 +1,10 @@
 """Gibbs sampler of a hidden Markov model of event counts (Foulds et al. 2016, section 5).
 
 Each region is a Markov chain over months with a uniform first state. All regions share the transition rows
-θ_k ~ Dir(a, …, a), which are integrated out. A cell is one month of one region. A cell in state k has the counts
-C_d ~ Multinomial(φ_kd) of each field d, and the emissions are φ_kd ~ Dir(b, …, b). An iteration draws φ given all
-states, then each state given φ and all other states. Chains at temperature T sample from the joint law of states and φ
-to the power 1/T.
+θ_k ~ Dir(a, …, a), which are integrated out. A cell is one month of one region. For each field d, a cell in state k has
+the counts C_d ~ Multinomial(φ_kd), with emissions φ_kd ~ Dir(b, …, b). An iteration draws φ given all states, then each
+state given φ and all other states. Chains at temperature T sample from the joint law of φ and states, with this law
+raised to the power 1/T.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, region) -> Layout:
-        """Return the layout for the regions (cells,) of cells that are sorted by region and then by month."""
+        """Return the layout, given the region (cells,) of each cell. Cells are sorted by region, then by month."""
         region = np.asarray(region)
         change = region[1:] != region[:-1]
         return cls(np.concatenate([[True], change]), np.concatenate([change, [True]]))
@@ -45,10 +45,10 @@ class Law:
     Attributes:
         counts: real-valued event counts, (cells, levels) shared by all chains, or (chains, cells, levels). Likelihoods
             use negative noisy counts unchanged, and the total counts of a state are clipped at 0.
-        observed: whether a chain is given the counts of a cell, bool (chains, cells). Other counts are held out.
+        observed: bool (chains, cells), whether a chain is given the counts of a cell. Other counts are held out.
         temperature: temperature T ≥ 1 of the likelihood.
         prior_temperature: temperature T ≥ 1 of the priors of states and emissions; None for `temperature`.
-        lows: lower bounds of the probabilities of each field's levels, shape (fields,); None for no bounds.
+        lows: lower bounds (fields,), one for all probabilities of a field; None for no bounds.
     """
 
     counts: np.ndarray
@@ -108,7 +108,7 @@ def transition_counts(states, layout: Layout, n_states: int) -> np.ndarray:
 
 
 def site_prior(states, transitions, sites, layout: Layout, a: float) -> np.ndarray:
-    """Return p(z_t | all other states), the law of the hidden state z_t of each cell t in `sites`.
+    """Return, for each cell t in `sites`, the law p(z_t | all other states) of the hidden state z_t.
 
     The result has the shape (sites, K, chains). `sites` (sites, chains) lists cells of each chain. `states` and
     `transitions` are as in `State`, and a is the concentration of transitions. `kernels.site_weights` has the formula.
@@ -175,7 +175,7 @@ def follow(sampler: Chains, rng: np.random.Generator, iterations: int, watch: Ca
 
 
 def state_totals(counts, states, observed, n_states: int) -> np.ndarray:
-    """Return the sums (chains, K, levels) of the counts of the observed cells in each state."""
+    """Return totals (chains, K, levels): for each state, the summed counts of its observed cells."""
     member = (states.T[:, None] == np.arange(n_states)[:, None]) & observed[:, None]
     return member.astype(float) @ counts
 

@@ -10,7 +10,7 @@ from privpost.samplers.compiled import bare, outer
 
 @bare
 def site_weights(t, states, first, last, moves, leaving, a, weights):
-    """Write p(z_t | all other states) of the hidden state z_t of one cell t to `weights` (K,), up to a factor.
+    """Write to `weights` (K,), up to a factor, the law p(z_t | all other states) of cell t's hidden state z_t.
 
         p(z_t = k) ∝ (n_{z_{t−1},k} + a) (n_{k,z_{t+1}} + 1[z_{t−1} = k = z_{t+1}] + a)
                      / (n_{k,·} + 1[z_{t−1} = k] + K a)
@@ -67,7 +67,7 @@ def explicit_sweep(states, likelihoods, uniforms, layout, prior_power, a, moves)
     """Draw the hidden state of every cell once in each chain, given the emissions.
 
     `states` (cells, chains) and the numbers of moves `moves` (K, K, chains) are updated in place. `likelihoods`
-    (chains, K, cells) are tempered and may have any factor for each cell. Each draw uses one of `uniforms` (cells,
+    (chains, K, cells) are tempered, up to any factor for each cell. Each draw uses one of `uniforms` (cells,
     chains). `prior_power` is the power 1/T of the prior of the states.
     """
     n_states = likelihoods.shape[1]

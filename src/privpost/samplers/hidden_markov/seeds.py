@@ -38,7 +38,7 @@ class Seeding:
         check_range("[1, inf)", starts=self.starts, iterations=self.iterations)
 
     def states(self, law: gibbs.Law, layout: gibbs.Layout, prior: gibbs.Prior, rng) -> np.ndarray:
-        """Return the first states (cells, chains) of the chains of a law."""
+        """Return the first states (cells, chains) of all chains under `law`."""
         shape, at_once = law.observed.shape, max(1, _AT_ONCE // self.starts)
         best, tables = (
             np.empty(shape[::-1], np.intp),
@@ -62,7 +62,7 @@ class Seeding:
 
 
 def partitions(counts, prior: gibbs.Prior, starts: int, rng) -> np.ndarray:
-    """Return random k-means++ partitions (cells, starts) of cells into K states, given their counts (cells, levels).
+    """Return random k-means++ partitions (cells, starts) into K states, given the cells' counts (cells, levels).
 
     Each centre is a cell, and each cell goes to the nearest centre. The distance is the multinomial deviance of the
     cell's counts from the level shares of the centre, summed over fields. The shares are computed from counts + ½.

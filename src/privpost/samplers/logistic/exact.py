@@ -8,7 +8,7 @@ power of the likelihood, and A_j = nβ I + ρ Σ c_i x_i x_iᵀ, where the last 
     exp(−(f − f(m))) ≤ exp(−∇f(m)·Δ − ½ ΔᵀA_jΔ) N_j(Δ),    N_0 = 1, N_j = #{i: |s_i| ≥ κ_j s̄_i}.
 
 Proposals come from the right side, which is a Gaussian or a mixture of Gaussian tails. A proposal in R_j is accepted
-with probability left side / right side. In real arithmetic the draws are exact for every m, s̄ and κ.
+with probability left side / right side. In real arithmetic, the draws are exact for every m, s̄ and κ.
 """
 
 import itertools
@@ -76,9 +76,8 @@ class Envelope:
 
     Attributes:
         posterior: the target.
-        law: the posterior, or the law of r < d combinations of the weights without the ball.
-        basis: orthonormal combinations (r, d) of the weights that determine the likelihood; None if `law` is
-            `posterior`.
+        law: the posterior or, after `_merged`, the law of r < d combinations of the weights, without a ball.
+        basis: these combinations (r, d), orthonormal; they determine the likelihood. None if `law` is `posterior`.
         mode: the Gaussian at the mode of `law`.
         shells: from the inside out.
         scales: 1/s̄_i, shape (n,), 0 for records without features.
@@ -125,7 +124,7 @@ class Envelope:
         return self.mode.mean + steps, self.log_acceptance(steps, exponents, shells)
 
     def steps(self, normals, uniforms) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return steps from the mode (k, d), exponents of the envelope (k,), and indices of the drawn shells (k,)."""
+        """Return steps (k, d) from the mode, exponents (k,) of the envelope, and indices (k,) of the drawn shells."""
         shells = self._choose(uniforms[:, 0])
         steps, exponents = np.empty_like(normals), np.empty(len(normals))
         for j in np.unique(shells):
@@ -155,7 +154,7 @@ class Envelope:
         return np.minimum(np.searchsorted(shares, uniforms, side="right"), len(shares) - 1)
 
     def _draw(self, shell: Shell, normals, uniforms):
-        """Return steps Δ from m (k, d), and the exponents ½ ΔᵀAΔ + ∇f(m)·Δ (k,)."""
+        """Return steps Δ (k, d) from m, and the exponents ½ ΔᵀAΔ + ∇f(m)·Δ, shape (k,)."""
         steps = solve_triangular(shell.factor, normals.T, lower=True, trans="T", check_finite=False).T - shell.pull
         if shell.tails is not None:
             steps = self._into_tail(shell, steps, uniforms)
@@ -213,8 +212,8 @@ def envelope(
     """Return the envelope of a posterior, with shells that save proposals or time.
 
     Args:
-        start: envelope of a similar posterior, where the search for the mode begins. An equal posterior has this
-            envelope.
+        start: envelope of a similar posterior, where the search for the mode begins. This envelope is returned if
+            the posteriors are equal and `ends` is None.
         ends: ends κ_1 < κ_2 < ... of the shells; None to choose the ends. An empty tuple gives the prior's Gaussian.
         draws: number of draws to make in the shortest time. Equal columns are then merged, and a shell is made only if
             it saves more time than it takes to make. None keeps the number of proposals small.
@@ -250,7 +249,7 @@ def envelope(
 
 
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """Return the law with equal columns merged, and the merged combinations of weights (r, d) or None."""
+    """Return the law with equal columns merged and its combinations (r, d) of weights, or the posterior and None."""
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis
     # The likelihood depends on the weights of m equal columns x through their sum, as √m x times sum/√m. Weights of
@@ -290,7 +289,7 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Return the least curvature (n,) of each record's loss within end · s̄_i of the predictor at the mode."""
+    """Return the least curvature (n,) of each record's loss, over predictors within end · s̄_i of that at the mode."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 

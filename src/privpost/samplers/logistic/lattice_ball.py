@@ -1,4 +1,4 @@
-"""One exact draw from the posterior of a logistic regression on the lattice points of a ball, for releases.
+"""One exact draw for a release: from the posterior of a logistic regression, on the lattice points in a ball.
 
 The law is p(w) ∝ exp(−U(w)) with U(w) = ρ Σ ln(1 + exp(−s_i)) + P|w|²/2 and s_i = ±x_i·w, on the points of γZ^d with
 ‖w‖ ≤ R. Let g be the gradient of U at a lattice point m in the ball. A table of integer cells proposes each coordinate
@@ -54,7 +54,7 @@ def least_radius(n: int, dimension: int, total_precision: float, power: float) -
 
 
 class Table(NamedTuple):
-    """A table of 2·`cells` cells around 0, each `length` steps long, with whole weights that sum to 2^62.
+    """A table of 2·`cells` cells around 0, each `length` steps long. Weights are whole numbers and sum to 2^62.
 
     The weight of a cell is at least scale · exp(−Pγ²k²/2) for every step k in the cell.
     """
@@ -125,7 +125,7 @@ class LatticeBall(PublicTime):
 
     @property
     def log_expected(self) -> float:
-        """Logarithm of the largest mean number of proposals per draw, whatever the data."""
+        """Logarithm of a bound on the mean number of proposals per draw, for any data."""
         # The ball holds 1/e of the posterior, which costs a factor e. The table costs at most a factor exp(d `_CELL`).
         free = PublicTime(self.n, self.dimension, self.precision, self.power, self.bound).log_expected
         return free + 1 + self.dimension * _CELL
@@ -277,7 +277,7 @@ def _words(randbits: RandomBits, *shape: int) -> np.ndarray:
 
 
 def _within(places: np.ndarray, most: int) -> np.ndarray:
-    """Return exactly whether |place|² ≤ `most` for each of the places (number, d)."""
+    """Return whether |place|² ≤ `most` for each of the places (number, d), without rounding errors."""
     squares = np.einsum("kd,kd->k", places.astype(float), places.astype(float))
     within = squares <= most
     for i in np.flatnonzero(np.abs(squares - most) <= 2.0**-40 * most):

@@ -19,7 +19,7 @@ import numpy as np
 from privpost.models.regression.logistic import LogisticPosterior
 from privpost.privacy.divergences.glm import KAPPA
 
-# The number τ: the largest decrease of the logarithm of the accepted share by the remaining gradient.
+# The number τ: the remaining gradient lowers the logarithm of the accepted share by at most τ.
 _SLACK = 0.1
 # Probability that the evaluated proposals are too few.
 FAILURE = 1e-20
@@ -49,7 +49,7 @@ class PublicTime:
 
     @property
     def _ratio(self) -> float:
-        """Excess ρc²/(4β) of the largest curvature over nβ, in units of nβ."""
+        """How far the largest curvature exceeds nβ, as a multiple of nβ: ρc²/(4β)."""
         return self.power * self.bound**2 / (4 * self.precision)
 
     @property
@@ -71,7 +71,7 @@ class PublicTime:
 
     @property
     def log_expected(self) -> float:
-        """Logarithm of the largest mean number of proposals per draw, whatever the data."""
+        """Logarithm of a bound on the mean number of proposals per draw, for any data."""
         # The curvature of f is at most H = nβ I + (ρ/4) Σ x_i x_iᵀ, with the likelihood's power ρ and |x_i| ≤ c. So the
         # integral of exp(−(f(w) − f(m))) is at least the integral of exp(−g·Δ − ½ ΔᵀHΔ), and the accepted share is at
         # least

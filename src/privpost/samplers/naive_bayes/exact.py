@@ -30,7 +30,7 @@ class Leaf(NamedTuple):
     """Likelihood factors of one attribute in one class, for K ones among T = 0..n records.
 
     Attributes:
-        ones, zeros: factors of p(K, z | T) that depend on K and on T − K, shape (..., n + 1) each.
+        ones, zeros: factors of p(K, z | T). `ones` depends on K, `zeros` on T − K; shape (..., n + 1) each.
         sums: convolution Σ_K ones(K) zeros(T − K), shape (..., n + 1).
         mean: posterior mean E[θ | T, z] of the probability θ of a one, shape (..., n + 1).
     """
@@ -98,7 +98,7 @@ def posterior(model: BayesianNetwork, release, n: int, scale) -> Posterior:
 
 
 def by_family(law: Posterior) -> tuple[np.ndarray, np.ndarray]:
-    """Return the law of N given the class counts alone, and the laws given also the counts of one attribute.
+    """Return laws of N: given the class counts alone, and given these and the counts of one attribute.
 
     The first law has the shape (..., n + 1). The other laws, one for each attribute, have the shape (..., d, n + 1).
     """
@@ -128,7 +128,7 @@ def _leaves(model, pairs, n, scale) -> Leaf:
 
 
 def _convolutions(ones, zeros, weights) -> tuple[np.ndarray, np.ndarray]:
-    """Return the convolutions of ones with zeros, and of weights times ones with zeros, row by row."""
+    """Return, row by row, the convolutions of `ones` and of `weights` · `ones`, both with `zeros`."""
     shape = ones.shape
     sums, moments = np.empty((2, ones.size // shape[-1], shape[-1]))
     # Direct sums keep tails precise.

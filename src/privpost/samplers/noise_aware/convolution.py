@@ -9,7 +9,7 @@ from privpost.samplers.compiled import outer
 
 @outer(seconds=5)
 def convolved(laws, releases, scale):
-    """Return the convolution of each law (n + 1,) with the Laplace weights around the law's release y, up to a factor.
+    """Return each law (n + 1,) convolved with Laplace weights around its own release y, up to a factor.
 
     With the scale s, entry m = 0..n of the convolution is Σ_c law[m − c] exp(−|y − c|/s). A law takes O(n) operations.
     """

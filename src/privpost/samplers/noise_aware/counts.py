@@ -36,8 +36,8 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
     """Draw the counts of all categories, then the noise variances, and return the number of rejections.
 
     The counts are independent normals with precisions 1/(nθ_j) + 1/σ_j², conditioned on the sum n. Normals are drawn
-    without this condition, then shifted in proportion to the variances. A trial without counts in [0, n] keeps its old
-    counts, which leaves the conditional law invariant.
+    without this condition, then shifted in proportion to the variances. A trial that never draws counts in [0, n] keeps
+    its old counts, which leaves the conditional law invariant.
 
     Args:
         theta, release: probabilities θ and noisy counts y, shape (categories, trials).
@@ -77,7 +77,7 @@ def draw_counts(theta, release, variance, n, scale, rounds, statistic, rng):
 def multiply_normals(mean, covariance, observed, variance, factor):
     """Compute `noise_aware.gibbs.normal_product` in place, and write the results to `mean` and `factor`.
 
-    `mean` (q, trials) holds the first law's mean at the call. `factor` (q, q, trials) must be 0 above the diagonal.
+    When called, `mean` (q, trials) holds the first law's mean. `factor` (q, q, trials) must be 0 above the diagonal.
     """
     size, trials = mean.shape
     matrix, gain, row = np.empty((size, size)), np.empty(size), np.empty(size)

@@ -95,7 +95,7 @@ def shown(states: Iterator, total: int, before: float) -> Iterator:
 
 
 def pooled(chains: np.ndarray, draws: int) -> np.ndarray:
-    """Return the last `draws` draws, shape (draws, ...), of all chains (sweeps, chains, ...)."""
+    """Pool the draws (sweeps, chains, ...) of all chains, and return the last `draws` of them, shape (draws, ...)."""
     return chains.reshape(-1, *chains.shape[2:])[-draws:]
 
 
@@ -122,7 +122,7 @@ def regression_sweeps(draws: int) -> int:
 def regression(model, moments, n: int, noise, draws: int, rng, constant: bool = False) -> np.ndarray:
     """Return draws (sweeps, ensembles, d + 1) of a linear regression's weights and variance given noisy second moments.
 
-    Arguments are as for `moments.Moments`. In each stored sweep one walker of each ensemble gives a draw.
+    Arguments are as for `moments.Moments`. In each stored sweep, one walker of each ensemble gives a draw.
     """
     sampler = noise_aware_moments.Moments(model, moments, n, noise, constant)
     total = sweeps(draws, noise_aware_moments.ENSEMBLES)

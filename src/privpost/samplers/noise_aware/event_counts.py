@@ -6,9 +6,9 @@ So the density of a release,
 
     2s p(y | μ) = e^(−y/s) E[e^(C/s); C ≤ y] + e^(y/s) E[e^(−C/s); C > y],   C ~ Poisson(μ),  μ = λ_c φ_{z_c v},
 
-has closed form. In the data all fields of a cell have one total, and the number n of all events is public. The Poisson
-law agrees with both facts only in the mean. A priori λ_c is exponential with mean n / cells, and emissions φ and
-transitions are Dirichlet. A sweep updates rates, emissions, transitions and states.
+has closed form. In the data, all fields of a cell have the same total, and the number n of all events is public. The
+Poisson law agrees with both facts only in the mean. A priori, λ_c is exponential with mean n / cells, and emissions φ
+and transitions are Dirichlet. A sweep updates rates, emissions, transitions and states.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class NoisyCounts:
 
     Attributes:
         noisy: noisy counts (chains, cells, levels), the fields' levels one after the other.
-        observed: whether a chain is given the counts of a cell, bool (chains, cells). Other cells are held out.
+        observed: bool (chains, cells), whether a chain is given the counts of a cell. Other cells are held out.
         scale: scale s > 0 of the Laplace noise.
         n: public number of events in all cells, > 0.
 
     Raises:
-        ValueError: a number out of range, or a noisy count of an observed cell that is not finite.
+        ValueError: a number out of range, or an observed cell whose noisy counts are not all finite.
     """
 
     noisy: np.ndarray

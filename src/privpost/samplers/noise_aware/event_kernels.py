@@ -71,7 +71,7 @@ def fit(noisy, mu, law):
 
 @bare
 def _total(noisy, cells, begin, end, rates, phi, law):
-    """Return the log-likelihood of some cells with one common state, at the levels from `begin` to `end` − 1."""
+    """Return the log-likelihood of cells that share one state, over the levels `begin` to `end` − 1."""
     total, product = 0.0, 1.0
     for c in cells:
         for v in range(begin, end):
@@ -158,9 +158,9 @@ def draw_states(noisy, observed, first, states, rates, phi, moves, transition, l
 def sweeps(noisy, observed, first, states, rates, phi, moves, bounds, widths, settings, law, rng):
     """Run one sweep of each chain in place.
 
-    Arrays are as in `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the walks of
-    log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` holds the prior mean of the
-    rates and the concentrations of transitions and of emissions. `law` is as in `fit`.
+    Arrays are as in `NoisyCounts`, `Layout` and `gibbs.State`. `widths` (chains, cells) are the widths of the
+    random walks of log rates. Field d has the levels from `bounds[d]` to `bounds[d + 1]` − 1. `settings` holds the
+    prior mean of the rates and the concentrations of transitions and of emissions. `law` is as in `fit`.
     """
     mean, transition, emission = settings
     for chain in range(len(noisy)):

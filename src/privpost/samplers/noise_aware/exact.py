@@ -80,11 +80,11 @@ def posterior_cdf(prior, release, theta, n: int, scales) -> np.ndarray:
 
 
 def category_weights(prior, release, n: int, scale: float, first: int | None = None) -> np.ndarray:
-    """Return the posterior p(s_j | y) of the true count s_j of each category j, shape (first, trials, n + 1).
+    """Return the posteriors p(s_j | y), shape (first, trials, n + 1), of the true count s_j of each category j.
 
     Counts that sum to n have the joint weight Π_j g_j(s_j), where g_j(s) = Γ(α_j + s)/s! · e^(−|y_j − s|/b). Categories
-    without a noisy count y_j lack the exponential. So p(s_j | y) is proportional to g_j(s_j) times the convolution of
-    all other g at n − s_j. The rounding error is about 1e-16 of the largest weight.
+    without a noisy count y_j lack the exponential. So p(s_j | y) is proportional to g_j(s_j) times the value, at
+    n − s_j, of the convolution of all other g. The rounding error is about 1e-16 of the largest weight.
 
     Args:
         prior: concentrations α, shape (d,).

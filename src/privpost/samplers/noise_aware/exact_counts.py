@@ -33,7 +33,7 @@ _ROUNDS = 30
 
 
 def _drawn(weights, row, uniform) -> np.ndarray:
-    """Return one random column for each uniform variate, by the weights (rows, columns) of the variate's row."""
+    """For each uniform variate, return a random column by the weights (rows, columns) in the variate's row."""
     cumulative, columns = np.cumsum(weights, axis=1), weights.shape[1]
     cumulative /= cumulative[:, -1:]
     # Adding the row's number to each row makes one increasing list of all rows, which is searched once.
@@ -124,7 +124,7 @@ def count_probabilities(noisy, n: int, scale: float) -> np.ndarray:
     """Return the exact posterior (trials, n + 1) of the true count C_1 of a field's first level.
 
     The prior is a flat Dirichlet law, so all counts that sum to n are equally likely. Then P(C_1 = c | Ĉ) is
-    proportional to w_1(c) = exp(−|Ĉ_1 − c|/s) times the convolution of the weights w_j of all other levels at n − c.
+    proportional to w_1(c) = exp(−|Ĉ_1 − c|/s) times the value, at n − c, of the convolution of all other w_j.
 
     Args:
         noisy: noisy counts Ĉ, shape (trials, levels), at least 2 levels.
@@ -160,7 +160,7 @@ def probability_cdf(count_law, theta, n_levels: int) -> np.ndarray:
 
 
 class _Window(NamedTuple):
-    """Logarithms `logs` of the positive entries of a sequence, which begin at place `start`."""
+    """The positive entries of a sequence: their logarithms `logs`, and the place `start` of the first."""
 
     start: int
     logs: np.ndarray
@@ -235,7 +235,7 @@ class _Sum(NamedTuple):
 
 
 def _split(window: _Window, others: _Window, totals, rng) -> np.ndarray:
-    """Return the first part of a random split of each total (size,), given the log-weights of both parts."""
+    """Split each total (size,) at random by the log-weights of both parts, and return the first parts."""
     firsts, open_ = np.full(len(totals), -1), np.arange(len(totals))
     cumulative, highest = np.cumsum(window.shares), others.logs.max()
     for _ in range(_ROUNDS):

@@ -43,7 +43,7 @@ class Kernel(NamedTuple):
 
 
 class Proposals(NamedTuple):
-    """Numbers of proposals of the latent sum that a run made and rejected."""
+    """Numbers of proposed and of rejected latent sums in a run."""
 
     made: int
     rejected: int
@@ -83,7 +83,7 @@ def run(
 def noise_variance(residual, scale, rng: np.random.Generator) -> np.ndarray:
     """Draw the mixture variances σ² of Laplace noise, given the noise r = y − s (algorithm 1, line 5).
 
-    A priori σ² is exponential with mean 2b², where b is the scale of the noise. So 1/σ² given r has the law
+    A priori, σ² is exponential with mean 2b², where b is the scale of the noise. So 1/σ² given r has the law
     InverseGaussian(mean 1/(b|r|), shape 1/b²).
 
     Args:
@@ -128,7 +128,7 @@ def truncated_normal(mean, sd, low, high, rng: np.random.Generator) -> tuple[np.
 
 
 def truncated_normal_quantile(mean, sd, low, high, probability) -> np.ndarray:
-    """Return the quantiles (trials,) of N(mean, sd²) restricted to [low, high] at the given probabilities."""
+    """Return the quantiles (trials,), at given probabilities, of N(mean, sd²) restricted to [low, high]."""
     alpha, beta = (low - mean) / sd, (high - mean) / sd
     # Reflection into the lower tail, where the logarithm of the distribution function loses no digits.
     upper = alpha > 0

@@ -113,7 +113,7 @@ class Moments:
         return np.concatenate([factor[..., *self._below], 2 * np.log(diagonal[..., self._free])], axis=-1)
 
     def _log_density(self, points) -> np.ndarray:
-        """Return the log-density of S given the release at the walkers' coordinates, up to a constant."""
+        """Return the log-density, in the walkers' coordinates, of S given the release, up to a constant."""
         gram, diagonal = self.gram(points), self._diagonal(points)
         powers = self._size - 1 - np.arange(self._size) + (np.arange(self._size) >= self._fixed)
         flat = gram.reshape(-1, self._size, self._size)

@@ -50,11 +50,11 @@ _HALVES = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
 
 
 class Posterior(NamedTuple):
-    """A posterior on equal cells of a grid in the plane of the mean and ln sd.
+    """A posterior on a grid of equal cells, with the mean and ln sd as coordinates.
 
     Attributes:
         place: integer positions of the cells, shape (cells, 2).
-        origin, step: shape (2,). A cell has its midpoint in mean and ln sd at origin + step (place + ½).
+        origin, step: shape (2,). The midpoint of a cell, in mean and ln sd, is origin + step (place + ½).
         mass: probability of each cell, shape (cells,).
     """
 
@@ -92,7 +92,7 @@ class Posterior(NamedTuple):
         return mean, np.sqrt(self.mass @ np.square(theta - mean))
 
     def cdf(self, theta) -> np.ndarray:
-        """Return the posterior distribution functions of mean and variance at θ = (μ, σ²), shape (2,)."""
+        """Return the posterior distribution functions (2,) of mean and variance at θ = (μ, σ²)."""
         at = np.array([theta[0], np.log(theta[1]) / 2])
         return self.mass @ np.clip((at - self.middle) / self.step + 0.5, 0.0, 1.0)
 

@@ -199,7 +199,7 @@ def resolved_posterior(model: UnivariateFamily, release: float, n: int, scale: f
 
 
 def _first_edges(model: UnivariateFamily, low, high) -> np.ndarray:
-    """Return edges that reach far beyond the prior's range and are denser where records fall into [low, high]."""
+    """Return edges that go far beyond the prior's range. They are denser at θ whose records fall into [low, high]."""
     to_theta, coordinate = coordinates(model)
     least, most = coordinate(parameter_edges(model, 1))
     limit = 700.0 if np.isfinite(model.support).any() else np.inf
@@ -306,7 +306,7 @@ def power(values, n: int) -> np.ndarray:
 
 
 def collapsed_kernel(model: UnivariateFamily, release, n: int, scale, low, high) -> Kernel:
-    """Return a Gibbs sampler of the law of `redacted_posterior`, with the same arguments.
+    """Return a Gibbs sampler of the law of `redacted_posterior`. The arguments are the same.
 
     A sweep draws θ with density ∝ p(θ) N(y; m(θ), V(θ) + σ²) on the trial's cells, where m(θ) and V(θ) are the mean and
     variance of the redacted sum s. Then s and the noise variance σ² are drawn as in algorithm 2.

@@ -25,7 +25,7 @@ RARE = 8.0
 
 
 class State(NamedTuple):
-    """Bits of the latent records, (chains, n, |I|), and the numbers of ones and zeros for each θ, (chains, m, 2)."""
+    """Bits (chains, n, |I|) of the latent records, and counts (chains, m, 2) of ones and of zeros for each θ."""
 
     records: np.ndarray
     counts: np.ndarray
@@ -231,7 +231,7 @@ def _copy(source, target):
 
 @inner
 def _sort(code, node, graph, order, first):
-    """Write the records sorted by a node's configuration to `order`, and the start of each configuration to `first`."""
+    """Write to `order` the records sorted by a node's configuration, and to `first` where each configuration begins."""
     size, least = graph.offsets[node + 1] - graph.offsets[node], graph.offsets[node]
     first[: size + 1] = 0
     for r in range(len(code)):
@@ -247,14 +247,14 @@ def _sort(code, node, graph, order, first):
 
 @inner
 def _flipping(old, new):
-    """Return the value of a bit 1[u < θ] that may flip when θ changes, and the probability of a flip."""
+    """Return the one value from which a bit 1[u < θ] can flip when θ changes, and the probability of the flip."""
     # Given the bit, u is uniform.
     return (1, (old - new) / old) if new < old else (0, (new - old) / (1 - old))
 
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a node of a record and the dependent descendants, and return the growth of distances from noisy counts."""
+    """Flip a record's bit and the descendants that follow it, and return how much distances from noisy counts grow."""
     # `added` is zero before and after.
     cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):

@@ -1,8 +1,8 @@
 """Algorithm 2 of Bernstein and Sheldon (2018): Gibbs sampler given a noisy sum of the records in an interval.
 
-A sweep needs moments of sums of records at θ. Trials that share an interval interpolate these moments in a table over
-the prior's range. If θ is a rate, trials with proportional intervals share a table too. The family computes moments
-outside the table, and all moments if the interpolation error reaches `CLOSE`.
+A sweep needs the moments that sums of records have at θ. Trials that share an interval interpolate these moments in a
+table over the prior's range. If θ is a rate, trials with proportional intervals share a table too. The family computes
+moments outside the table, and all moments if the interpolation error reaches `CLOSE`.
 """
 
 import math
@@ -34,11 +34,11 @@ CLOSE = 1e-6
 def redacted_kernel(
     model: UnivariateFamily, release, n: int, scale, low, high, segments: str = "multinomial"
 ) -> Kernel:
-    """Return algorithm 2 for the redacted sum, which is the sum of the records in [low, high], with Laplace noise.
+    """Return algorithm 2 for a redacted sum with noise: the sum of the records in [low, high] plus Laplace noise.
 
-    A sweep draws the redacted sum, then the noise variance, then the sum of all records, then θ. The settings of
-    `segments` differ in the law of the sum of all records. "independent" adds the moments of independent segments, as
-    in the paper. "multinomial" accounts for the covariance of the segments.
+    A sweep draws the redacted sum, then the noise variance, then the sum of all records, then θ. The law of the sum
+    of all records depends on `segments`. "independent" adds the moments of independent segments, as in the paper.
+    "multinomial" accounts for the covariance of the segments.
 
     Args:
         release: noisy sums y, shape (trials,).
@@ -104,7 +104,7 @@ def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta,
 
 
 class Table(NamedTuple):
-    """The `sum_moments` of one interval on an even grid in the coordinate of θ, for cubic interpolation.
+    """A table for cubic interpolation: the `sum_moments` of one interval, on an even grid in the coordinate of θ.
 
     Attributes:
         coordinate: function from θ to the coordinate; see `coordinates`.

@@ -7,8 +7,8 @@ The second moments S = Σ vvᵀ of n records v = (x, y) are latent. With V the f
     S | Ω, z               from N(nΩ, n(Ω_ik Ω_jl + Ω_il Ω_jk)) × N(z, noise), the paper's normal approximation,
     variances | S, z       of Laplace noise, a scale mixture of normals.
 
-With `law="normal"` every positive definite proposal of S is accepted, as in the paper. Then no joint law has these
-conditionals, but for large n the chain's limit is close to the posterior. With `law="wishart"` a Metropolis step
+With `law="normal"`, every positive definite proposal of S is accepted, as in the paper. Then no joint law has these
+conditionals, but for large n, the chain's limit is close to the posterior. With `law="wishart"`, a Metropolis step
 corrects the normal approximation, so the limit is the exact posterior.
 """
 
@@ -40,7 +40,7 @@ class Noise(NamedTuple):
         return draw(0.0, self.scale, (trials, len(self.scale)))
 
     def log_density(self, residual) -> np.ndarray:
-        """Return the log-density of residuals (q, trials) up to a constant, shape (trials,)."""
+        """Return the log-density (trials,) of residuals (q, trials), up to a constant."""
         scaled = residual / self.scale[:, None]
         return -(np.abs(scaled) if self.kind == "laplace" else scaled**2 / 2).sum(axis=0)
 
@@ -190,6 +190,6 @@ def symmetric(upper) -> np.ndarray:
 
 
 def positive(gram, least: float) -> np.ndarray:
-    """Return symmetric matrices (..., p, p) with all eigenvalues below `least` raised to `least`."""
+    """Return symmetric matrices (..., p, p) in which `least` replaces every smaller eigenvalue."""
     values, vectors = np.linalg.eigh(gram)
     return (vectors * np.maximum(values, least)[..., None, :]) @ np.swapaxes(vectors, -1, -2)

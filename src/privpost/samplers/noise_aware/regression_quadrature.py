@@ -23,7 +23,7 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
     Args:
         model: the regression, with one feature.
         moments: noisy (Σx², Σxy, Σy²), shape (3,), in the data's units.
-        starts: number of draws from the prior, and of draws around the release, that locate the mass.
+        starts: number of draws from the prior, and as many around the release, to locate the mass.
         size: nodes per dimension of the first grids; the last grid has twice as many.
         seed: seed of the draws that locate the mass.
     """
@@ -57,7 +57,7 @@ def _gram(nodes):
 
 
 def _log_density(model, moments, n, noise, nodes):
-    """Return the log-density of S given the release in the coordinates of the grid, up to a constant."""
+    """Return the log-density, in the grid's coordinates, of S given the release, up to a constant."""
     gram = _gram(nodes)
     # The Jacobian of S is (Σx²)² times the residual sum of squares.
     residual = np.asarray(moments)[:, None] - gram[:, [0, 0, 1], [0, 1, 1]].T

@@ -19,8 +19,8 @@ class Steps(NamedTuple):
         theta: index of the probability θ that each step shifts, −1 for a move; shape (steps,).
         source, sink: pairs of cells between which a step carries records.
         counts: the counts that a step changes.
-        weighed: start of the values for each changed count in the table of ln Γ; −1 for counts of the shifted θ.
-        by: change of each changed count by one record carried in each pair; pairs vary fastest.
+        weighed: for each changed count, where its values begin in the table of ln Γ; −1 for counts of the shifted θ.
+        by: how much each changed count changes per record carried in each pair of cells; pairs vary fastest.
         totals, totals_by: as `counts` and `by`, for the numbers of records with each configuration of the parents.
     """
 
@@ -73,7 +73,7 @@ def _added(by, place, n_pairs, moved, c):
 
 @bare
 def _gain(k, c, moved, counts, release, precision, steps, logs):
-    """Return the log-ratio of the noise's density and of the integrated probabilities if chain c moves records."""
+    """Return the gain in log(noise density × integrated probabilities) if chain c moves records."""
     log_gamma, log_gamma_total = logs[1], logs[2]
     n_pairs = steps.first_pair[k + 1] - steps.first_pair[k]
     noise, prior, place = 0.0, 0.0, steps.first_by[k]
@@ -124,7 +124,7 @@ def _propose_move(k, moved, gains, table, steps, logs, widths, rng):
 
 @inner
 def _propose_shift(k, moved, gains, table, counts, steps, prior, rng):
-    """Write the flips of records for a new θ to `moved`, and the log-ratios of prior to proposal to `gains`."""
+    """Write the flips of records for a new θ to `moved`, and log-ratios prior/proposal to `gains`."""
     chains, (alpha, beta), j = len(gains), prior, 2 * steps.theta[k]
     theta, proposal = np.empty(chains), np.empty(chains)
     for c in range(chains):

@@ -12,7 +12,7 @@ KINDS = (
 
 @figure("tightness")
 def tightness(audit):
-    """Share of its claimed ε that each mechanism spends on its worst neighbours (ours).
+    """Share of the claimed ε that each mechanism spends on its worst neighbours (ours).
 
     A point is the largest share over all audited settings of a method, and its line reaches down to the smallest share.
     Each ε is in the mechanism's own notion of privacy. No point may lie right of 1. Lower bounds depend on the number

@@ -1,4 +1,4 @@
-"""Privacy audit of mechanisms: the claimed ε against target, exact divergence and lower bound, and tests of draws."""
+"""Privacy audit: compares the claimed ε with target, exact divergence and lower bound, and tests the law of draws."""
 
 import math
 from fractions import Fraction
@@ -167,7 +167,7 @@ class Gate:
 
 
 def _drawn(mechanism, pair, samples, rng) -> float:
-    """Return the joint p-value of the draws about both data sets under their laws, or nan if it is not known."""
+    """Return the p-value of one test that both data sets' draws have their laws, or nan if the laws are not known."""
     if law_of(mechanism, pair[0]) is None or audited.copies(mechanism, samples[0][0]) > 1:
         return math.nan
     return _of_both(mechanism, pair, [np.concatenate(halves) for halves in zip(*samples, strict=True)], rng)

@@ -17,11 +17,11 @@ def distances(calibration):
     """Calibration as the Kolmogorov-Smirnov distance against n (Bernstein and Sheldon 2018, figure 1a).
 
     U is the quantile of the true parameter in its posterior. Shown is the largest distance of the distribution of U
-    from uniform, over the limit that 95 % of calibrated methods stay below (1.358/√M for M trials; grey). Columns are
-    models, the paper's three first, and rows are ε. The multinomial is shown by its first category. Hollow points are
-    not private: the naive method reads the noisy sum of all records, redacted or not, or bounds are quantiles at the
-    true θ. The posterior computed without MCMC (exact) agrees with Gibbs's. KS hardly detects a wrong posterior width;
-    z², in the table, does.
+    from uniform, divided by the limit that 95 % of calibrated methods stay below (1.358/√M for M trials; grey). Columns
+    are models, the paper's three first, and rows are ε. The multinomial is shown by its first category. Hollow points
+    are not private: the naive method reads the noisy sum of all records, even redacted ones, or the bounds depend on
+    the true θ. The posterior computed without MCMC (exact) agrees with Gibbs's. KS hardly detects a wrong posterior
+    width; z², in the table, does.
     """
     table = uniform.over_limit(models.shown(models.titled(calibration)))
     grid = facets.lines(
@@ -42,7 +42,7 @@ def functions(ecdf, calibration):
     model at one n and ε. Calibrated methods hide each other on the diagonal. Below is Pr(U ≤ u) − u, enlarged, with the
     simultaneous 95 % band of a calibrated method (grey; Säilynoja, Bürkner and Vehtari 2022). A method whose curve
     leaves the band is not calibrated. Curves of naive methods leave the panel. The multinomial is shown by its first
-    category. Bounds from θ and the naive method of redacted sums are not private.
+    category. Bounds from θ, and the naive method of redacted sums, are not private.
     """
     keys = ["model", "variant", "method", "parameter"]
     facts = calibration[[*keys, "private", "uses_private_metadata", "n_trials"]].drop_duplicates(keys)
@@ -67,7 +67,7 @@ def functions(ecdf, calibration):
 
 @figure("truncation")
 def truncation(truncation):
-    """Width of posteriors of exponential records from redacted sums with public bounds (ours).
+    """Width of posteriors for exponential records, given redacted sums with public bounds (ours).
 
     z² is the mean squared error of the posterior mean over the posterior variance. A posterior of the right width has
     z² near 1 (grey: 95 % of its values), and a posterior that is too narrow has a larger z². Gibbs sampling takes the

@@ -4,9 +4,10 @@ Every trial draws θ from the prior, data from the model and a release from the 
 θ in the posterior. For a Gibbs sampler, U is the share of draws up to θ. For OPS, U is the randomised rank of θ among
 the draws. The method `exact` runs no chain. For redacted sums `exact` uses the sampler's normal model of the sum.
 
-Under calibration U is uniform. Dependence between Gibbs draws adds up to about 1 / (2 · effective sample size of one
-chain) to the KS statistic. The sum of z² (`evaluation.spread`) tests the posterior's width. `prior_p` tests whether the
-draws of θ are wide or narrow by chance. The variants of redacted sums differ in bounds and covariance of segments.
+Under calibration U is uniform. If Gibbs draws depend on each other, the KS statistic rises by at most about
+1 / (2 · effective sample size of one chain). The sum of z² (`evaluation.spread`) tests the posterior's width. `prior_p`
+tests whether the draws of θ are wide or narrow by chance. Variants of redacted sums differ in bounds and in covariance
+of segments.
 """
 
 import itertools
@@ -74,9 +75,9 @@ class Chains(NamedTuple):
     """Summaries of one chain per trial.
 
     Attributes:
-        quantiles: share of the draws up to the true θ (parameters, trials).
+        quantiles: share (parameters, trials) of the draws up to the true θ.
         rejected: share of rejected proposals.
-        variance: variance of the draws (parameters, trials).
+        variance: variance (parameters, trials) of the draws.
     """
 
     quantiles: np.ndarray
@@ -104,7 +105,7 @@ def gibbs_quantiles(
 def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
     """Return the OPS mechanism for one of `config.ops_draws` draws, which share ε equally.
 
-    At temperature T, tempering the likelihood alone is the same as tempering prior and likelihood with the prior
+    To temper the likelihood alone at temperature T, it tempers the likelihood together with the prior
     Beta(1 + T(α − 1), 1 + T(β − 1)). Raises SettingError if a parameter of this prior is not positive.
     """
     mechanism = ExponentialMechanism(BetaBernoulli(*config.prior), n, epsilon / config.ops_draws, a0=config.a0)
@@ -120,7 +121,7 @@ def ops(config, n: int, epsilon: float, tempered: str) -> ExponentialMechanism:
 
 
 def ops_quantiles(config, data: Data, place, rngs, ledger, trials: slice) -> np.ndarray:
-    """Return the randomised rank of θ among the OPS draws, shape (1, trials)."""
+    """Return the randomised rank (1, trials) of θ among the OPS draws."""
     tempered, n, epsilon = place
     size = data.theta.shape[1], config.ops_draws
     statistics = np.broadcast_to(data.statistics.T[:, None], (*size, 2))
@@ -191,7 +192,7 @@ def _account(config, trial: Experiment, ledger) -> None:
 
 
 def _is_private(method: str, trial: Experiment) -> bool:
-    """Return whether a finite ε covers a method's posterior, apart from redaction bounds that depend on θ."""
+    """Return whether a finite ε covers what a method's posterior reads, not counting redaction bounds from θ."""
     if method == "non_private":
         return False
     return method != "naive" or bool(np.isfinite(trial.naive_cost(1.0).epsilon))

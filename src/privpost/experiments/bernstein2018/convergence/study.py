@@ -2,7 +2,7 @@
 
 Several chains per release start from draws of the prior. The chains' draws after burn-in give rank-normalised split
 R-hat and effective sample sizes. Redacted sums have a second sampler, which integrates the sum out of the update of θ.
-The posterior mean is also computed without MCMC, which shows chains that are stuck.
+The posterior mean is also computed without MCMC, to show chains that are stuck.
 """
 
 import itertools
@@ -81,7 +81,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 def _first_parameter(kernel, sweeps: int, rng):
-    """Return all draws of the first parameter, shape (sweeps, chains)."""
+    """Return all draws (sweeps, chains) of the first parameter."""
     parts = []
 
     def consume(theta):

@@ -35,7 +35,7 @@ METHODS = ("gibbs", "exact", "naive")
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return unbiased `mmd2` (method, n, trials), and shares `rejected` (method, n) of proposals or naive releases."""
+    """Return unbiased `mmd2` (method, n, trials), and `rejected` (method, n): shares of proposals or releases."""
     trial = experiment(config.model, config.prior, config.variant)
     mmd2 = np.empty((len(METHODS), len(config.n), config.trials))
     rejected = np.full((len(METHODS), len(config.n)), np.nan)

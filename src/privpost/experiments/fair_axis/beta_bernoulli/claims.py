@@ -16,7 +16,7 @@ PAIRED = f"paired differences beyond {{z:.2f}} standard errors ({100 * LEVEL:g} 
 
 
 def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
-    """Return, by setting and method, the methods that this method equals or beats by more than `z` standard errors."""
+    """Return, by setting and method, the methods that this one equals, or beats by more than `z` standard errors."""
     by_setting: dict[tuple, dict[str, set[str]]] = {}
     for key, part in pairs.groupby(by):
         by_setting[key] = ahead = {method: set() for method in sorted({*part["first"], *part["second"]})}

@@ -16,7 +16,7 @@ def winners(beta_bernoulli):
 
     A tile is one number of records n and one ε, and a column is one δ. Colour and marker show the method with the least
     error E |draw − θ| of one draw of θ (above), or with the least divergence of the draw's law from the non-private
-    posterior (below). A tile is light if another method is within a 95 % interval of the difference, or within 10⁻⁷.
+    posterior (below). A tile is light if the 95 % interval of another method's lag behind the best begins below 10⁻⁷.
     """
     from matplotlib.colors import ListedColormap, to_rgba
 

@@ -44,7 +44,7 @@ def samplers(config, epsilon: float) -> dict:
 
 
 def spent(mechanism, config) -> np.ndarray:
-    """Return the joint ε at δ for each accounting and each number of draws, shape (accountings, draws)."""
+    """Return the joint ε (accountings, draws) at δ, for each accounting and each number of draws."""
     draws, delta = config.draws, config.delta
     renyi = [composition.renyi_epsilon(mechanism.rdp, k, delta) for k in draws]
     naive = [composition.naive_epsilon(mechanism.privacy_curve, k, delta) for k in draws]

@@ -1,4 +1,4 @@
-"""Claims on the privacy of draws on an adversary's data, and of stopped Markov chains (Foulds et al. 2016)."""
+"""Claims on the privacy of draws given an adversary's data, and of stopped Markov chains (Foulds et al. 2016)."""
 
 import math
 

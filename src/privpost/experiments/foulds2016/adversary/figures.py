@@ -62,9 +62,9 @@ def stopped(stopped_chains, stopped_hmm):
 
     Pure ε of a chain's state divided by the pure ε of an exact draw, both the largest over all neighbours. A column is
     one ε of the posterior. Above: Metropolis chains on bits. Below (ours): the Gibbs chain of a hidden Markov model
-    with two states, which releases states and emissions. Thin lines are bounds. The dotted bound uses the share of an
-    exact draw in each step. The dash-dotted bound adds up the costs of all updates after a start that ignores the data.
-    Values are computed on all data sets, so there are no bars.
+    with two states, which releases states and emissions. Thin lines are bounds. The dotted bound uses the probability
+    with which a step is an exact draw. The dash-dotted bound adds up the costs of all updates after a start that
+    ignores the data. Values are computed on all data sets, so there are no bars.
     """
     upper = stopped_chains.assign(part="Metropolis steps, bits", bound=stopped_chains.cost_bound)
     lower = stopped_hmm.assign(part="Gibbs sweeps, HMM", steps=stopped_hmm.sweeps, bound=stopped_hmm.minorised_bound)

@@ -1,4 +1,4 @@
-"""Privacy loss of posterior draws on data that an adversary chooses record by record (Foulds et al. 2016, figure 8)."""
+"""Privacy loss of posterior draws. An adversary chooses the data record by record (Foulds et al. 2016, figure 8)."""
 
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ class LocalEpsilon(NamedTuple):
 
 
 def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
-    """Return the log of the posterior's normalising constant on [a0, 1−a0], shape (...)."""
+    """Return the log (...) of the posterior's normalising constant on [a0, 1−a0]."""
     parameters = model.posterior(statistics)
     return betaln(parameters[..., 0], parameters[..., 1]) + truncated_beta.log_mass(parameters, a0, 1 - a0)
 
@@ -83,7 +83,7 @@ def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsil
 
     Args:
         model: the prior before truncation.
-        statistics: numbers of successes and failures, shape (..., 2), of at least one record.
+        statistics: numbers (..., 2) of successes and failures, of at least one record.
         a0: lower end of the interval [a0, 1−a0] of θ. It is broadcast against the leading axes of `statistics`.
         grid: number of values of θ.
     """

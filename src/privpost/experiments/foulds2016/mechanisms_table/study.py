@@ -64,7 +64,7 @@ WORDS = {
 
 
 def data_sets(mechanism: Mechanism) -> np.ndarray:
-    """Return every data set of n bits, shape (2^n, n)."""
+    """Return all data sets (2^n, n) of n bits."""
     return np.array(list(itertools.product(mechanism.model.records, repeat=mechanism.n)))
 
 
@@ -93,7 +93,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return a grid of θ, or of counts beyond [0, n], on which a mechanism's privacy loss takes its maximum."""
+    """Return a grid on which a mechanism's privacy loss takes its maximum: of θ, or of counts from −1 to n + 1."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

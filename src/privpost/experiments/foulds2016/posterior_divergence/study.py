@@ -54,7 +54,7 @@ def _edge(parameters, mode, end):
 
 
 def truncated_kl(parameters_p, parameters_q, low: float, high: float, nodes: int) -> np.ndarray:
-    """Return KL(P‖Q) of two beta distributions truncated to one interval, shape (...).
+    """Return KL(P‖Q), shape (...), for beta distributions P and Q truncated to [low, high].
 
     The parameters (α, β) of P and of Q have shape (..., 2) and must be at least 1. The Gauss-Legendre quadrature has
     `nodes` nodes on either side of the mode of P.

@@ -228,7 +228,7 @@ def gains(rows, behind_and_ahead):
 
 
 def of_laplace(differences, model: str):
-    """Return the rows of noise-aware less clipped or projected counts, for models with the most states."""
+    """Return differences between the noise-aware method and clipped or projected counts, with the most states."""
     start = None if model == "naive_bayes" else "seeded"
     rows = select(differences, first="gibbs", second="laplace", model=model, start=start)
     rows = rows[rows.variant.isin(["paper", "corrected"])]

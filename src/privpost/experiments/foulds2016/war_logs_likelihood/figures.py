@@ -22,7 +22,7 @@ def likelihood(war_logs_likelihood):
     stand-in for Iraq. Chains run as published, from a random start for 200 iterations, 100 of them burn-in. Laplace and
     the non-private model average over draws. OPS releases its chain's last draw, and on the HMM its ε holds only if the
     chain has converged. Bars are 95 % intervals of the difference to the non-private model, paired over splits. Hollow
-    markers: R-hat of four chains on the first split is 1.05 or more. Empty cells were left out and regions chosen by
+    markers: R-hat of four chains on the first split is 1.05 or more. Empty cells were left out, and regions chosen, by
     looking at the records.
     """
     table = war_logs_likelihood

@@ -72,7 +72,7 @@ TABLES = {
 
 
 def of(config) -> list[Row]:
-    """Return the methods of a cell of the grid at all their settings, one row each."""
+    """Return one row for each method at each of its settings, for a cell of the grid."""
     axes = (
         getattr(config, name) for name in ("n_states", "start", "epsilon", "method", "variant", "truncation", "prior")
     )
@@ -144,7 +144,7 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
 
 
 def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
-    """Yield what a row is compared with: pairs of a word for the column `first` and the other row.
+    """Yield pairs: a word for the column `first`, and a row that `second` is compared with.
 
     `most` is the largest number of states among rows with seeded starts.
     """

@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """Yield data set, start and row of a method's model with the most states, for maps of most frequent states."""
+    """For models with the most states, yield data set, start, and a method's row on maps of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():
@@ -35,7 +35,7 @@ def of_many(table, method: str):
 
 
 def shares_used(row, case: str):
-    """Yield as evidence how many states hold any cell, 1 %, or 5 % of the cells, and the chains' R-hat."""
+    """Yield, as evidence, how many states hold any cell, at least 1 % of cells, and at least 5 %; then the R-hat."""
     yield from number(f"states that hold any cell, {case}", row.states_used_at_all, row.states_used_at_all_sem)
     yield from number(f"states that hold 1 %, {case}", row.states_over_1_percent, row.states_over_1_percent_sem)
     yield from number(f"states that hold 5 %, {case}", row.states_over_5_percent, row.states_over_5_percent_sem)

@@ -73,13 +73,13 @@ def emissions(war_logs_emissions):
 
 @figure("fig4_state_map")
 def maps(war_logs_assignments, war_logs_emissions):
-    """Most frequent states of regions over months, and share of regions in each (Foulds et al. 2016, figures 4 and 5).
+    """Most frequent states of regions by month, and share of regions per state (Foulds et al. 2016, figures 4 and 5).
 
     Each data set has two rows. Above: the map, white where no event fell, with dots where it differs from the
     non-private map. Below: the share of each state among the regions that have events in a month. Columns are the
     Laplace HMM under pure DP and the non-private HMM, from seeded starts. A colour is the type of event that sets a
     state apart in the non-private fit. States of the Laplace HMM are matched with these by their emissions. Each map is
-    of one release or chain. Empty cells were left out and regions chosen by looking at the records.
+    of one release or chain. Empty cells were left out, and regions chosen, by looking at the records.
     """
     new = set(war_logs_assignments.dataset) - {*MAPPED, *OURS}
     table, datasets = shown(war_logs_assignments[war_logs_assignments.method != "ops"], *MAPPED, *sorted(new))
@@ -120,7 +120,7 @@ def maps(war_logs_assignments, war_logs_emissions):
 
 @figure("fig7_ops_final_sample")
 def final_sample(war_logs_assignments, war_logs_emissions):
-    """OPS's final sample above an estimate from all of its samples after burn-in (Foulds et al. 2016, figure 7).
+    """OPS's final sample and, below it, an estimate from all samples after burn-in (Foulds et al. 2016, figure 7).
 
     Afghanistan, from seeded starts, with one column per truncation M. The ε of pure DP covers the final sample if its
     chain has converged. The estimate is not private. Each map is of one release.
@@ -185,7 +185,7 @@ def _colors(emissions) -> dict[tuple[str, int], tuple[str, str]]:
 
 
 def _look(colors, dataset: str, state: int) -> tuple[str, str]:
-    """Return the meaning and the colour of a state, whose meaning is its number if its emissions are not known."""
+    """Return the meaning and the colour of a state. Without known emissions, the meaning is the state's number."""
     return colors.get((dataset, state), (f"State {state}", STATE_COLORS[(state - 1) % len(STATE_COLORS)]))
 
 

@@ -1,4 +1,4 @@
-"""Maps of hidden states: matched labels, numbers of states that are used, and months in which regions turn."""
+"""Maps of hidden states: matched labels, how many states are used, and months of regions' last change of state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Frequencies:
 
     Attributes:
         seen: the counts (K, cells, chains).
-        labels: permutations of the labels at the last iteration (chains, K).
+        labels: permutations (chains, K) of the labels at the last iteration.
     """
 
     def __init__(self, shape: tuple[int, int, int], burn_in: int):
@@ -67,7 +67,7 @@ class Frequencies:
             seen[self.labels[chain][states], cells] += 1
 
     def shares(self, iterations: int) -> np.ndarray:
-        """Return the share of iterations in each state (K, cells, chains), with the labels of the last iteration."""
+        """Return shares (K, cells, chains) of iterations in each state, with the labels of the last iteration."""
         ordered = np.stack([self.seen[labels, :, chain] for chain, labels in enumerate(self.labels)], axis=-1)
         return ordered / (iterations - self._burn_in)
 
@@ -90,7 +90,7 @@ def turns(logs, months) -> list[dict]:
 
 
 def maps_of(fits: list, all_rows: list, logs) -> dict[str, np.ndarray]:
-    """Return maps, emissions and turns of each row's first repeat, and scores of the maps of all repeats.
+    """Return maps, emissions and turns of each row's first repeat, and scores for the maps of all repeats.
 
     States are matched with a reference fit and sorted by their mean month there. The reference is the non-private fit
     from seeded starts, or else from random starts.
@@ -117,6 +117,6 @@ def maps_of(fits: list, all_rows: list, logs) -> dict[str, np.ndarray]:
 
 
 def used(maps, n_states: int) -> np.ndarray:
-    """Return how many states of maps (repeats, cells) hold each share `USED` of the cells, shape (shares, repeats)."""
+    """Return numbers (shares, repeats) of states that hold at least each share `USED` of a map's cells."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
     return np.array([(shares >= share).sum(axis=0) for share in USED.values()])

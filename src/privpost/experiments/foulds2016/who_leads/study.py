@@ -59,7 +59,7 @@ def rows(config) -> list[event_methods.Row]:
 
 
 def critical_count(sizes, truncation: float) -> float:
-    """Return the product m ε at which noise on cells and tempering give the count of a level equal variances.
+    """Return the product m ε at which noise on cells and tempering give a level's count the same variance.
 
     Here m is the mean number of the level's events in a cell, D the number of fields, and Δ the range of an event's
     log-likelihood. Summed over S cells of a state, the noise has variance 2S(2D/ε)². A draw at temperature T ≈ 2Δ/ε has

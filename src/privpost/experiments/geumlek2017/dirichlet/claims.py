@@ -9,7 +9,7 @@ ROUNDING = 1e-9
 
 
 def exact(table):
-    """Yield a name and the rows with exact suprema for each prior and number of categories."""
+    """Yield, for each prior and number of categories, a name and the rows with exact suprema."""
     # At the asymptote itself, rounding errors decide whether ε is finite.
     rows = table[(table.supremum == "exact") & ((table.order - table.asymptote).abs() > 1e-9)]
     for (categories, prior), part in rows.groupby(["categories", "prior"]):

@@ -12,7 +12,7 @@ from privpost.lab.claims import check, claim, number, word
 LEVEL = 0.05
 # ln ε at which OPS on its smallest ball is compared. At smaller budgets, OPS on any ball is near guessing.
 LARGE = (0, 1, 2, 3)
-# On its smallest ball, OPS must have a test error more than this below that of the paper's OPS.
+# On its smallest ball, OPS must have a lower test error than the paper's OPS, by more than this.
 GAIN = 0.01
 # A sampler is no better than guessing if its test error is at least this share of the error of guessing the majority.
 MAJORITY = 0.9

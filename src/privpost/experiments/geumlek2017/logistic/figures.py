@@ -55,9 +55,9 @@ def log_likelihood(logistic):
 def ranking(logistic_pairs):
     """Test error of the concentrated sampler against the diffused one (ours; Geumlek et al. 2017, figure 3).
 
-    Shown is the paired difference in test error, concentrated minus diffused, against ln ε. Above 0 diffused is better.
-    Filled points are means over several splits, and hollow points are means over draws on one split. Bars are 95 %
-    intervals.
+    Shown is the paired difference in test error, concentrated minus diffused, against ln ε. Above 0, diffused is
+    better. Filled points are means over several splits, and hollow points are means over draws on one split. Bars are
+    95 % intervals.
     """
     contest = {"variant": "paper", "first": "concentrated", "second": "diffused", "metric": "test_error"}
     table = decisive(select(logistic_pairs, **contest))
@@ -82,7 +82,7 @@ def ranking(logistic_pairs):
 def radius(ops_radius):
     """Test error of OPS against the radius of its ball, at one pure ε (ours; Geumlek et al. 2017, section 5.2).
 
-    At radius R the likelihood has the power min(1, ε/(2cR)). The smallest balls have power 1 and cost less than ε. The
+    At radius R, the likelihood has the power min(1, ε/(2cR)). The smallest balls have power 1 and cost less than ε. The
     left vertical line marks the smallest ball sure to hold the mode, and the right line the paper's radius c/β. Bars
     are 95 % intervals over the draws of one split.
     """
@@ -126,7 +126,7 @@ def _curves(table, row: str):
 
 
 def _answer(table) -> str:
-    """Return the finding that OPS charged as in the paper never leads a sampler, or "" if it leads in some cell."""
+    """Return a sentence if OPS, charged as in the paper, never leads a sampler. Return "" if it leads in some cell."""
     worst = table[table.method == "ops"].set_index(["dataset", "order", "log_epsilon"])["mean"].rename("ops")
     others = table[table.method.isin(["diffused", "concentrated"])]
     behind = others.set_index(worst.index.names).join(worst, how="inner")

@@ -29,7 +29,7 @@ TABLES = {
 
 
 def laws(config, counts) -> np.ndarray:
-    """Return the beta parameters (..., 2) of diffused posteriors given counts of ones and zeros (..., 2)."""
+    """Return the beta parameters (..., 2) of diffused posteriors given counts (..., 2) of ones and zeros."""
     return np.array([config.alpha, config.beta]) + config.coefficient * np.asarray(counts, float)
 
 

@@ -19,7 +19,7 @@ TOP = 1e6
 def links(theorem16):
     """The bound of theorem 16 for three links (Geumlek et al. 2017, section 4.2).
 
-    Shown is the exact Rényi divergence between two posteriors in a plane, by quadrature, over the bound. Above 1
+    Shown is the exact Rényi divergence between two posteriors in a plane (by quadrature), divided by the bound. Above 1
     (shaded) the bound fails. With B = 1 the bound holds for logistic regression alone. If B is the largest slope of a
     loss in a ball of weights, the bound holds for all three links. The values are computed, not simulated, so there are
     no bars.

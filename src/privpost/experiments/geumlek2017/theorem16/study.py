@@ -94,7 +94,7 @@ def worst_pair(config, n: float, beta: float, order: float, radius: float | None
 
 
 def limit_share(beta: float) -> tuple[float, float, float]:
-    """Return the largest share of theorem 16's bound as n → ∞, the mode's distance M from 0, and sin a.
+    """Return three limits as n → ∞: the largest share of theorem 16's bound, the mode's distance M from 0, and sin a.
 
     The link is logistic. Records of length t push the mode to M with βM = t/(1 + exp(tM)). So M² is at most κ/β, where
     κ is the maximum of x/(1 + exp(x)). In the limit both posteriors are Gaussian around the mode, with the precision nβ
@@ -120,7 +120,7 @@ def check(config) -> None:
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return `pairs` (sizes, orders, 2, 3), the results of `worst_pair`, and `limits` (betas, 3) from `limit_share`."""
+    """Return `pairs` (sizes, orders, 2, 3) from `worst_pair`, and `limits` (betas, 3) from `limit_share`."""
     pairs = np.full((len(config.n), len(config.orders), 2, 3), math.nan)
     for i, j, k in np.ndindex(pairs.shape[:3]):
         radius = (None, config.radius)[k]

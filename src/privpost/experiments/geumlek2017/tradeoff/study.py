@@ -66,10 +66,10 @@ def _calibrated(method: str, config, log_epsilon: float, prior=None):
 
 
 def released_log_density(theta, mechanism: GaussianMechanism, successes: float, nodes: int) -> np.ndarray:
-    """Return the log-density at `theta` of a draw from the posterior that the Gaussian mechanism releases.
+    """Return the log-density at `theta` of a draw from the posterior given the Gaussian mechanism's noisy count.
 
-    The noisy count, projected to [0, n], has atoms at 0 and n. Quadrature with `nodes` nodes averages over other
-    counts.
+    The law averages over noisy counts, projected to [0, n]: over atoms at 0 and n, and over other counts by quadrature
+    with `nodes` nodes.
     """
     model, n, sd = mechanism.model, mechanism.n, mechanism.sigma
     low, high = max(0.0, successes - WIDTHS * sd), min(float(n), successes + WIDTHS * sd)

@@ -1,4 +1,4 @@
-"""Claims on calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws."""
+"""Claims on calibration of event models that read counts with Laplace noise. The data come from two laws."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Exact noise-aware posteriors of the probability of the first level in the first cell, in two small cases."""
+"""Exact noise-aware posteriors, in two small cases, for the first level's probability in the first cell."""
 
 import numpy as np
 from scipy.special import betainc, betaln, gammaln
@@ -7,10 +7,11 @@ from privpost.samplers.noise_aware.exact_counts import count_probabilities
 
 
 def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
-    """Return the posterior's mass below the true value, mean and mean square (3, trials), or None if not known.
+    """Return three values (3, trials) of a posterior, if known: mass below the true value, mean, and mean square.
 
-    Known posteriors have uniform priors and the multinomial law. They have one state, cell and field, or two states,
-    two months of one region and fields of two levels. `noisy` are releases (trials, cells, levels).
+    Known posteriors have uniform priors and the multinomial law. They have either one state, cell and field, or two
+    states, two months of one region, and fields of two levels. For others the result is None. `noisy` are releases
+    (trials, cells, levels).
     """
     flat = config.emission_concentration == config.transition_concentration == 1 and config.law == "multinomial"
     shape = config.n_states, config.regions, config.months
@@ -23,7 +24,7 @@ def first_level(config, noisy, scale: float, truth) -> np.ndarray | None:
 
 
 def statistics(counts, n, truth, levels=2) -> np.ndarray:
-    """Return mass below `truth`, mean and mean square (3, trials, counts) of each count's conjugate posterior."""
+    """Return an array (3, trials, counts): each conjugate posterior's mass below `truth`, mean, and mean square."""
     alpha, size = 1.0 + counts, n + float(levels)
     below = betainc(alpha, size - alpha, truth[:, None])
     mean = np.broadcast_to(alpha / size, below.shape)
@@ -31,7 +32,7 @@ def statistics(counts, n, truth, levels=2) -> np.ndarray:
 
 
 def two_months(noisy, scale: float, n: int, truth) -> np.ndarray:
-    """Return the posterior's mass below `truth`, mean and mean square, given releases (trials, 2, fields, 2)."""
+    """Return the posterior's mass below `truth`, its mean and its mean square. Releases are (trials, 2, fields, 2)."""
     result, total = np.zeros((3, len(noisy))), np.zeros(len(noisy))
     of_all = statistics(np.arange(n + 1), n, truth)
     # All divisions of n events between the two cells are equally likely, and so are equal and different states.

@@ -1,12 +1,12 @@
-"""Calibration of posteriors of event models given counts with Laplace noise, on data drawn from two laws.
+"""Calibration of event models that read counts with Laplace noise. The data come from two laws.
 
 The law `poisson` is that of the noise-aware chain: each cell has a rate, and all counts are independent. The law
 `multinomial` is that of the hidden Markov model: all fields of a cell share the cell's number of events, and n is
-public. Poisson counts do not sum to n, so they get the noise of a release of n further events.
+public. Poisson counts do not sum to n, so their noise is taken from a release about n other events.
 
-U is the quantile of the true probability of the first level, in the state of the first cell, in its posterior. `kl` is
-the divergence of the posterior mean of the first cell's first field from the true law. The sum of z² over all levels of
-the first field tests the width of the posteriors (`evaluation.spread`).
+U is a true probability's quantile in its posterior. The probability is that of the first level in the first cell. For
+the first field of this cell, `kl` is KL(true law ‖ posterior mean). The sum of z² over all levels of the first field
+tests the width of the posteriors (`evaluation.spread`).
 """
 
 import numpy as np
@@ -104,8 +104,8 @@ def simulate(config, streams, ledger) -> dict:
 
     `quantiles` (rows, levels, trials) are of the first field's levels. Three arrays have shape (rows, trials): the
     divergence `kl`, the first level's exact quantile `oracle`, and `averaged`, the share of draws below the true value.
-    `variances` (rows, 2, trials) are those of the method's and of the exact posterior of the first level. `rhat` and
-    `ess` (rows,) are medians over the first block's trials.
+    `variances` (rows, 2, trials) are of the first level: in the method's posterior, and in the exact posterior. `rhat`
+    and `ess` (rows,) are medians over the first block's trials.
     """
     listed, setup = rows(config), _setup(config)
     shape = len(listed), config.trials
@@ -138,7 +138,7 @@ def _setup(config) -> Setup:
 
 
 def _posterior(config, setup, row, noisy, truth, rng, ranks) -> dict:
-    """Return one row's values of the arrays of `simulate` for a block of trials."""
+    """Return what one row and one block of trials contribute to the arrays of `simulate`."""
     field, found = setup.prior.fields[0], {}
     given = noisy if row.variant is None else count_tables.processed(noisy, config.sizes, row.variant)
     if row.n_states == 1 and row.method not in AWARE:

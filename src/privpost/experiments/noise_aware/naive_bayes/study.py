@@ -90,7 +90,7 @@ def simulate(config, streams, ledger) -> dict:
 
 
 class Rest(NamedTuple):
-    """Quantiles (epsilons, 2 (d − 1), trials) of other attributes, and mean variances (epsilons, 3) if noise-aware."""
+    """Quantiles (epsilons, 2 (d − 1), trials) of other attributes and, if noise-aware, mean variances (epsilons, 3)."""
 
     quantiles: np.ndarray
     variance: np.ndarray | None = None
@@ -126,11 +126,11 @@ def _posteriors(config, mechanisms, theta, statistics, releases, attributes, emb
 
 
 def conjugate_log_predictive(theta, attributes) -> np.ndarray:
-    """Return ln p(x, y) for both classes y, shape (..., trials, tests, 2), under independent posteriors.
+    """Return ln p(x, y) under independent posteriors, an array (..., trials, tests, 2) with both classes y.
 
     Args:
         theta: the parameters' posterior means (..., trials, 2d+1).
-        attributes: attributes x of the test records, shape (trials, tests, d).
+        attributes: attributes x (trials, tests, d) of the test records.
     """
     attributes = np.asarray(attributes, float)
     both = []

@@ -52,7 +52,7 @@ KOLMOGOROV = np.sqrt(np.pi / 2) * np.log(2)
 
 
 def simulate(config, streams, ledger) -> dict:
-    """Return quantiles, chain sizes, variances and distances from quadrature, all of the regression's weight.
+    """Return quantiles, effective sample sizes and variances of the weight, and its distances from quadrature.
 
     `quantile`, `ess` and `variance` are (methods, epsilons, trials). Distances `oracle` are (methods, epsilons,
     oracles).

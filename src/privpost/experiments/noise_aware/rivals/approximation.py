@@ -110,7 +110,7 @@ def bits(prior, releases, n: int, scale: float, nodes: int = NODES) -> np.ndarra
 
 
 def redacted(exact, log_prior, mean, variance, releases, scale: float) -> np.ndarray:
-    """Return the total variation distances (k,) of posteriors under a normal law of the sum from exact posteriors.
+    """Return total variation distances (k,) between exact posteriors and those that take the sum as normal.
 
     Args:
         exact: the exact posteriors of the releases (k,), as masses in cells of θ.

@@ -23,8 +23,8 @@ def board(leaderboard, rivals):
     Shown is the classifier's largest accuracy over n and ε, in per cent. An accuracy of 50 is guessing, and 95 %
     intervals are about ±1. Privacy is pure DP, or (ε, 10⁻⁶)-DP for Gaussian noise. If n is private, neighbours differ
     by adding or removing a record. Empty cells are tasks that a method does not serve. Methods above the line stay
-    below 53 everywhere. Exact draws come first and the baselines, Prior and Noise-naive, last. Other rows are sorted by
-    their largest number.
+    below 53 everywhere. Exact draws come first, and the baselines (Prior and Noise-naive) last. Other rows are sorted
+    by their largest number.
     """
     import seaborn as sns
 

@@ -117,9 +117,9 @@ def simulate(config, streams, ledger) -> dict:
     `seconds`, `reasons` and `status` have shape (methods, epsilons). If `ranks` > 0, `ranked` (methods, epsilons,
     releases, p) has the ranks of the true parameters. Otherwise there are `scores` (methods, epsilons, scores,
     releases), and arrays with first axes (epsilons, releases). `approximation` is the distance of the normal
-    approximation. `narrow` is the classifier's accuracy on exact draws that are too narrow. `unknown_n` is the ratio of
-    posterior widths without and with a known n. Releases and reference draws are stored so that other methods can be
-    scored later.
+    approximation. `narrow` is the classifier's accuracy on exact draws that were shrunk by a tenth. `unknown_n` is the
+    ratio of posterior widths without and with a known n. Releases and reference draws are stored so that other methods
+    can be scored later.
     """
     names, trials = config.methods, config.ranks or config.trials
     size = len(names), len(config.epsilon)
@@ -220,7 +220,7 @@ def tabulate(cells):
 
 
 def _by_point(tables, point, arrays) -> None:
-    """Append to `tables` the rows of a task at one n and ε that do not depend on a method."""
+    """Append to `tables` those rows that do not depend on a method, for a task at one n and ε."""
     place = columns(point, "task", "noise", "n", "epsilon")
     if not np.isnan(arrays["approximation"]).any():
         distances = arrays["approximation"]

@@ -191,7 +191,7 @@ def _chained(mechanism, release, config, rng):
 
 
 def _log(theta) -> np.ndarray:
-    """Return ln θ and ln(1−θ) in the order of the statistics, shape (..., 2m)."""
+    """Return an array (..., 2m) of ln θ and ln(1−θ), in the order of the statistics."""
     return np.stack([np.log(theta), np.log1p(-theta)], axis=-1).reshape(*theta.shape[:-1], -1)
 
 

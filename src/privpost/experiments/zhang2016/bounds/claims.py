@@ -34,7 +34,7 @@ def marginals_agree(consistency):
 
 
 def statements(table) -> dict:
-    """Return, for each statement in words, a mask of the rows of a table of bounds that test the statement."""
+    """Map each statement, in words, to a mask over the table of bounds. The mask selects the rows that test it."""
     prior = table.parameter.str.extract(r"beta=([0-9.e+-]+)")[0].astype(float)
     t = table.parameter.str.extract(r"^t=([0-9.e+-]+)")[0].astype(float)
     of = {name: table.statement == name for name in table.statement.unique()}

@@ -5,7 +5,7 @@ The first three statements hold with probability ≥ 1 − δ:
 
 - proposition 1: no count is perturbed by more than (2|I|/ε) ln(2m/δ);
 - theorem 1: KL(true ‖ released posterior) ≤ its mean + √(−½ Σ c_ij² ln δ), c_ij = (2n+1) ln((α+n+1)(β+n+1));
-- theorem 3: the released counts of family i are at most (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|) off in sum;
+- theorem 3: in sum, family i's released counts are off by at most (4|N_I|/ε)(2^|π_i| ln(|N_I|/δ) + t|N_I|);
 - corollary 3: all released counts are non-negative with probability at least 1 − exp(−t);
 - lemma 4: a released value's utility u has P(u ≤ u* − 2t) ≤ exp(−εt/(2Δ)) / μ(u > u* − t), u* = max u, μ uniform.
 """
@@ -154,7 +154,7 @@ def largest_disagreement(model: BayesianNetwork, counts) -> float:
 
 
 def _marginal(table, family, shared) -> np.ndarray:
-    """Return a family's table (trials, 2, 2, ...) summed over nodes outside `shared`, with the axes as in `shared`."""
+    """Return a family's table (trials, 2, 2, ...) summed over nodes outside `shared`, with axes ordered as `shared`."""
     left_out = tuple(1 + place for place, node in enumerate(family) if node not in shared)
     nodes = [node for node in family if node in shared]
     return table.sum(axis=left_out).transpose(0, *(1 + nodes.index(node) for node in shared))
@@ -305,7 +305,7 @@ def _consistency(method, variant, model, counts, point) -> dict:
 
 
 def _map_rows(mechanism, statistics, releases, config, point):
-    """Return the rows of lemma 4, as printed and with the exponent of the mechanism's weights, and an empty list."""
+    """Return the rows of lemma 4 (as printed, and with the exponent of the mechanism's weights), and an empty list."""
     model = mechanism.model
     scores = mechanism.scores(statistics)
     draws = np.concatenate([release for _, release in releases])

@@ -136,7 +136,8 @@ def splits(features, labels, rows: int, size: int, rng) -> list[Moments]:
 def tabulate(cells):
     """Return mean squared errors by method, noise variance and prior precision, with paired differences.
 
-    `excess` is the difference from the non-private error, and `rise` from the error at the smallest prior precision.
+    `excess` is the difference from the non-private error. `rise` is the difference from the error at the smallest prior
+    precision.
     """
     names = ["dataset", "stand_in", "variant", "method", "noise_variance", "prior_precision", "epsilon"]
     names += ["mse_mean", "mse_sem", "n_repeats", "acceptance", "proposal_acceptance", "radius", "mean_norm"]

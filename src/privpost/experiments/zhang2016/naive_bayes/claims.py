@@ -10,7 +10,7 @@ FIGURE = "section on naive Bayes, figure 1"
 
 
 def pair(pairs, method, other, *, variant="paper", runs="all", average=False):
-    """Return the rows of one comparison sorted by ε or, with `average`, the row averaged over ε."""
+    """Return one comparison's rows, sorted by ε, or only the row averaged over ε if `average` is true."""
     contest = {"method": method, "variant": variant, "runs": runs, "other": other, "other_variant": "paper"}
     rows = select(pairs, **contest).sort_values("epsilon")
     return rows[rows.epsilon.isna()].iloc[0] if average else rows[rows.epsilon.notna()]

@@ -65,7 +65,7 @@ def accuracy(theta, attributes, labels) -> np.ndarray:
     Args:
         theta: probabilities (..., trials, 2d+1) in the order of the network `graphs.naive_bayes(d)`.
         attributes: attributes of the test records as floats (trials, tests, d).
-        labels: classes of the test records (trials, tests).
+        labels: classes (trials, tests) of the test records.
     """
     one, zero = theta[..., 2::2], theta[..., 1::2]
     weights = np.log(one / (1 - one)) - np.log(zero / (1 - zero))
