@@ -19,6 +19,6 @@ def names() -> dict[tuple[str, str], str]:
 
 
 def told(kind: str, name: str) -> str:
-    """Return a space and a sentence on what replaced a retired or renamed name, or "" for other names."""
+    """Return a sentence on what replaced a retired or renamed name, after a space; "" for any other name."""
     now = names().get((kind, name), "")
     return f" {name} was a {kind} of version {VERSION}: {now}." if now else ""

@@ -53,7 +53,7 @@ class TemperedEvents(Batched, PureMechanism):
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood (ΠK_d,) at all vertices of the truncated simplices, as if all events had one state."""
+        """Log-likelihood (ΠK_d,) of one state that has all events, at all vertices of the truncated simplices."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
             np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)

@@ -28,7 +28,9 @@ def _check_bounds(bounds) -> None:
 
 @dataclass(frozen=True)
 class GammaDraw(Rounded, ConjugateDraw):
-    """One exact draw of the rate from Gamma(shape/m + r n, rate/m + r Σx), for records in public bounds.
+    """One exact draw from the weighted posterior of an exponential rate, for records in public bounds.
+
+    With weight r of the likelihood and divisor m of the prior, the posterior is Gamma(shape/m + r n, rate/m + r Σx).
 
     The laws for neighbours have the same shape. Their Rényi divergence grows with the ratio of the two rates. This
     ratio is largest if the other n − 1 records are at the lower bound, so the supremum is exact (Geumlek et al. 2017,

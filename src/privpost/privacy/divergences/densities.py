@@ -205,7 +205,9 @@ def cdf(mechanism: Any, values) -> np.ndarray | None:
 
 
 def _panels(pairs: Neighbours, of: Callable, relative: float = RELATIVE) -> np.ndarray:
-    """Return sorted panels (panels, 2) on which `integrals` have converged for all pairs, without negligible panels."""
+    """Return sorted intervals (panels, 2) on which `integrals` have converged for all pairs.
+
+    Intervals with negligible mass are left out."""
     wide, converged = pairs.first_panels, []
     whole = pairs.integrals(of, wide)
     for _ in range(HALVINGS):

@@ -62,9 +62,9 @@ def shares(audit) -> str:
 
 
 def near_best(pairs, margin: float) -> list[str]:
-    """Return the names of the best method and of the methods whose error is at most a margin above the best error.
+    """Return the names of the best method and of methods whose error exceeds the smallest error by at most `margin`.
 
-    All statements hold jointly at the level `LEVEL`.
+    All comparisons with the best method hold jointly at the level `LEVEL`.
 
     Args:
         pairs: rows of one setting and metric with the columns `first`, `second`, `difference_mean` (error of the first

@@ -18,7 +18,7 @@ NAMES = {"paper": "", "consistent": "least-squares counts", "families": "one nod
 def losses(naive_bayes):
     """Predictions and posteriors of naive Bayes from counts with Laplace noise, noise-aware or noise-naive (ours).
 
-    The figure shows the smallest number of records, with true parameters drawn from the posteriors' prior, Beta(1, 1).
+    The figure is for the study's smallest n. True parameters are drawn from the posteriors' prior, Beta(1, 1).
     Accuracy and log-likelihood are losses against the non-private posterior. MMD is the root mean square over three
     parameters and all repeats. Bars are 95 % intervals. Other cases look alike, and are in the table.
     """
