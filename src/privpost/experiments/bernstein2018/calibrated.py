@@ -1,4 +1,4 @@
-"""Checks that several claims on calibration share."""
+"""Checks for several claims on calibration."""
 
 from privpost.evaluation.rows import select
 from privpost.experiments import width_claims

@@ -116,7 +116,7 @@ class LogisticOps(PureMechanism, LogisticSampling):
         return logistic_in_ball.envelope(self.release_law(self.model.checked(statistics, self.n)), start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases as `LogisticSampling.draw` does. A ball that may cut off much has its own sampler."""
+        """Return releases as `LogisticSampling.draw` does. If the ball may cut off much, another sampler draws."""
         if size is None or not self._cuts:
             return super().draw(statistics, rng, size, start=start, prepared=prepared)
         around = prepared or self.prepare(statistics, start)

@@ -137,7 +137,7 @@ class Account:
         self.counts = counts
 
     def share(self, noise, repeats: slice) -> None:
-        """Record the repeats that use a noise, which is a `Common` source or the state of a generator.
+        """Record that some repeats use a source of noise: a `Common` source, or a generator in a certain state.
 
         Raises:
             ValueError: a repeat already has a release with this noise. The two releases would reveal the statistics.

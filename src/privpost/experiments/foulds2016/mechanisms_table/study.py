@@ -93,7 +93,7 @@ def largest_loss(mechanism: Mechanism, releases) -> float:
 
 
 def releases(mechanism: Mechanism) -> np.ndarray:
-    """Return a grid on which a mechanism's privacy loss takes its maximum: of θ, or of counts from −1 to n + 1."""
+    """Return values of θ, or counts from −1 to n + 1, that include the worst case of a mechanism's privacy loss."""
     if mechanism.releases == "statistics":
         axis = np.linspace(-1.0, mechanism.n + 1.0, 2 * mechanism.n + 5)
         return np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

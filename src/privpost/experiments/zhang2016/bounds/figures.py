@@ -50,10 +50,10 @@ def bounds(bounds):
 def scales(noise_scale):
     """Noise scales of the Laplace and the Fourier mechanism as a graph gets denser (Zhang et al. 2016, remark 1).
 
-    A point is Fourier's noise scale divided by Laplace's, for one graph: on an orthonormal coefficient (the paper's
-    comparison), or on a published count, of the best node (filled) and of the worst (hollow). Lines join the banded
-    graphs of ten nodes. Dotted: the paper's limit, an in-degree of half of the nodes. In the grey band Fourier adds
-    less noise. Values are exact.
+    A point is Fourier's noise scale divided by Laplace's, for one graph. One colour is the scale on an
+    orthonormal coefficient (the paper's comparison), the other the scale on a published count. Filled points are the
+    best node, hollow points the worst. Lines join the banded graphs of ten nodes. Dotted: the paper's limit, an
+    in-degree of half of the nodes. In the grey band, Fourier adds less noise. Values are exact.
     """
     long = noise_scale.melt(["graph", "nodes", "largest_in_degree", "laplace"], list(NOISE), "part", "scale")
     long = long.assign(ratio=long.scale / long.laplace, share=long.largest_in_degree / long.nodes)
