@@ -200,7 +200,7 @@ def _compare(studies: list[Study], *, all_scored: bool = False) -> bool:
         print(f"Files that differ from the published ones: {', '.join(beside)}")
     before = scorecard.read(PUBLISHED / "results/scorecard.csv")
     card = studies[0].home / "results/scorecard.csv"
-    after = scorecard.read(card) if all_scored else scorecard.table(scorecard.score(studies))
+    after = scorecard.read(card) if all_scored and card.is_file() else scorecard.table(scorecard.score(studies))
     partial = {study.name for study in studies if grid.left_out(study)}
     scored = {study.name for study in whole}
     changed = scorecard.changes(before, after[after.verdict != scorecard.NOT_SCORED], partial, scored)
