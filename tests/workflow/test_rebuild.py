@@ -137,16 +137,29 @@ def test_a_study_is_a_target_and_the_reason_of_its_job_names_what_changed(smoke)
     assert re.search(r"before: 'code \w+' now: 'code \w+'", reasons[COMPUTE])
 
 
-@pytest.mark.parametrize(("file", "jobs"), [(TABLE, [COMPUTE, DRAW, TABULATE]), (FIGURE, [DRAW])])
-def test_a_file_that_is_gone_from_a_folder_is_made_again(smoke, file, jobs):
-    """Snakemake knows of folders only; make reproduce looks into them."""
-    (smoke / file).unlink()
-    assert smoke.planned() == []
+def rebuilt(clone) -> list[str]:
+    """Return the jobs that Snakemake would run within make reproduce."""
     planned = []
-    with within(smoke) as patch:
-        patch.setattr(rebuilding, "_snakemake", lambda *given: planned.extend(smoke.planned()) or 0)
+    with within(clone) as patch:
+        patch.setattr(rebuilding, "_snakemake", lambda *given: planned.extend(clone.planned()) or 0)
         assert cli.main(["reproduce", QUICK, "--scale", "smoke"]) == 1
-    assert planned == jobs
+    return planned
+
+
+@pytest.mark.parametrize(
+    ("gone", "jobs"), [(TABLE, [COMPUTE, DRAW, TABULATE]), (FIGURE, [DRAW])], ids=["table", "figure"]
+)
+def test_a_file_that_is_gone_from_a_folder_is_made_again(smoke, gone, jobs):
+    """Snakemake knows of folders only; make reproduce looks into them."""
+    (smoke / gone).unlink()
+    assert rebuilt(smoke) == jobs
+
+
+def test_other_settings_make_other_tables_whatever_snakemake_remembers(smoke):
+    """Who unlocks a checkout by removing .snakemake, or copies build/, loses Snakemake's records of the settings."""
+    shutil.rmtree(smoke / ".snakemake")
+    edit(smoke, "settings")
+    assert rebuilt(smoke) == [COMPUTE, DRAW, TABULATE]
 
 
 @pytest.mark.slow
@@ -181,17 +194,27 @@ def test_a_wrong_configuration_of_snakemake_is_named(smoke):
 
 
 def test_a_new_point_computes_its_own_cell_only_and_its_reversal_gives_the_same_bytes(smoke):
-    """Also without Snakemake's records of the settings, as after a removal of .snakemake or in a copy of build/."""
+    """The commands are those of Snakemake's jobs."""
+
+    def build() -> None:
+        with within(smoke):
+            for words in (
+                ["-m", f"study={QUICK}", "scale=smoke", "shard=1/1"],
+                ["build", QUICK, "--scale", "smoke"],
+                ["draw", QUICK, "--built", "--scale", "smoke"],
+            ):
+                assert cli.main(words) == 0
+
     before, times = smoke.contents("build/smoke"), {path: path.stat().st_mtime_ns for path in cells(smoke)}
-    table = (smoke / TABLE).read_text()
-    shutil.rmtree(smoke / ".snakemake")
-    under_an_old_time_stamp(smoke, YAML, POINTS, "coefficient: [0.5, 0.7, 1.0]")
-    assert "1 of 1 cells" in reproduce(smoke, "--scale", "smoke")
-    assert len((smoke / TABLE).read_text().splitlines()) > len(table.splitlines())
+    smoke.edit(YAML, POINTS, "coefficient: [0.5, 0.7, 1.0]")
+    build()
+    after = smoke.contents("build/smoke")
+    assert {file for file in before if before[file] != after[file]} >= {TABLE, FIGURE}
+    assert len(after[TABLE].splitlines()) > len(before[TABLE].splitlines())
     assert len(cells(smoke)) == len(times) + 1
     assert all(path.stat().st_mtime_ns == time for path, time in times.items())
-    under_an_old_time_stamp(smoke, YAML, "coefficient: [0.5, 0.7, 1.0]", POINTS)
-    smoke.snakemake()
+    smoke.edit(YAML, "coefficient: [0.5, 0.7, 1.0]", POINTS)
+    build()
     assert smoke.contents("build/smoke") == before
 
 
@@ -255,7 +278,7 @@ def test_a_difference_is_told_with_its_place_and_decides_the_exit_status(paper, 
 
 def test_publish_takes_over_what_was_built_and_says_what_changes(paper):
     """Another setting changes the table, its figure and the sums; test_rebuilt.py has what is refused."""
-    paper.edit(f"conf/study/{CLOSED}.yaml", "n: 100 # paper", "n: 90 # paper")
+    paper.edit(f"conf/study/{CLOSED}.yaml", "total_concentration: 18", "total_concentration: 20")
     paper.run("privpost", "build", CLOSED)
     name = f"{CLOSED}/{CLOSED.split('/')[1]}"
     edited = paper / f"results/{name}.csv"
