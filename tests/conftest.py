@@ -104,7 +104,7 @@ def composed_once():
     """Compose a configuration once for each state of its files: Hydra takes a tenth of a second."""
     compose = study.compose
 
-    @functools.lru_cache
+    @functools.cache
     def once(name, scale, state):
         return compose(name, scale)
 
