@@ -145,23 +145,27 @@ def cut(cell):
     return dataclasses.replace(cell, within={**cell.within, **last})
 
 
-def places(study) -> Iterator[tuple]:
-    """For each mechanism, cells that may show it, with their arrays and who draws in them: a small one, then the whole.
+def places(study) -> Iterator[tuple[str, Iterator[tuple]]]:
+    """For each mechanism, cells that may show it, with their arrays and who draws in them.
 
-    The small one has to be computed as it is, which pays if many mechanisms share it.
+    Where many mechanisms share a cell, a part of it comes first, which has to be computed as it is.
     """
     found = recorded(study)
     sharing = Counter(cell.path for cell, _ in found.values())
-    computed = {}
+    computed = functools.cache(lambda place, part: _simulated(study, cut(found[place][0]) if part else found[place][0]))
+
+    def parts(name, place, cell):
+        for part in (True, False):
+            arrays, drew = computed(place, part)
+            if name in drew:
+                yield cut(cell) if part else cell, arrays, drew
+
     for name, (cell, result) in found.items():
-        shown, number = [], math.prod(len(cell.within[axis]) for axis in BUDGETS & cell.within.keys())
+        number = math.prod(len(cell.within[axis]) for axis in BUDGETS & cell.within.keys())
         if (sharing[cell.path] + 1) / number < sharing[cell.path]:
-            if cell.path not in computed:
-                computed[cell.path] = _simulated(study, cut(cell))
-            if name in computed[cell.path][1]:
-                shown.append((cut(cell), *computed[cell.path]))
-        shown.append((cell, result.arrays, {row["mechanism"] for row in result.record["ledger"]}))
-        yield name, shown
+            yield name, parts(name, next(other for other in found if found[other][0].path == cell.path), cell)
+        else:
+            yield name, iter([(cell, result.arrays, {row["mechanism"] for row in result.record["ledger"]})])
 
 
 def same(first, second) -> bool:
