@@ -187,7 +187,7 @@ def not_read(declared, own, true) -> bool:
 
 
 def unturned(module, own) -> set[tuple[str, str]]:
-    """Return the checks that no falsified column turns; `not testable` claims have none to turn."""
+    """Return the checks that no falsified table turns; `not testable` claims have none to turn."""
     return set().union(*(_unturned(declared, own) for declared in claims.declared(module)))
 
 
@@ -233,6 +233,7 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
 
 
 def _all_at_once(own, places, news):
+    """The tables with a falsified version of each of some columns."""
     lies = {name: {} for name in own}
     for (name, column), new in zip(places, news, strict=True):
         lies[name][column] = new
