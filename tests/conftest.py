@@ -101,19 +101,25 @@ def logging_keeps_its_stream():
 
 @pytest.fixture(scope="session", autouse=True)
 def composed_once():
-    """Compose a configuration once for each state of its files: Hydra takes a tenth of a second."""
+    """Compose a configuration once for each state of its files, in any folder: Hydra takes a tenth of a second."""
     compose = study.compose
 
-    @functools.lru_cache
+    @functools.cache
     def once(name, scale, state):
         return compose(name, scale)
+
+    def state(folder):
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return hash(tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files))
+
+    # No test changes the checkout's files; a toy's are few.
+    of_checkout = state(ROOT / "conf")
 
     def remembered(name, scale):
         folder = configurations.folder().resolve()
         found_by = (configurations.PRIMARY, *configurations.MORE)
-        # No test changes the checkout's files; a toy's are few.
-        files = [] if folder == ROOT / "conf" else sorted(path for path in folder.rglob("*") if path.is_file())
-        return copy.deepcopy(once(name, scale, (folder, *found_by, *((path, path.read_bytes()) for path in files))))
+        now = of_checkout if folder == ROOT / "conf" else state(folder)
+        return copy.deepcopy(once(name, scale, (now, *found_by)))
 
     study.compose = remembered
 

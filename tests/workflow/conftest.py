@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = "geumlek2017/rdp_curves"
+# A study of a second at paper scale.
+CLOSED = "geumlek2017/dirichlet"
 # A checkout may be anywhere: every workflow test runs in a folder with blanks in its name.
 CLONE = "a clone with blanks"
 # A slowed study writes its process id, and waits while the file that `hold` names is there.
@@ -77,15 +80,19 @@ class Clone:
         config = [f"scale={scale}", *([f"studies={studies}"] if studies else []), *config]
         return self.run("snakemake", "--cores", "2", *arguments, "--config", *config, **options)
 
-    def planned(self, studies: str | None = QUICK, scale: str = "smoke") -> list[str]:
-        """Return the jobs that Snakemake would run: a rule, and its study or data set where it has one."""
-        output = self.snakemake("--dry-run", "--quiet", "host", studies=studies, scale=scale)
-        jobs = set()
+    def reasons(self, studies: str | None = QUICK, scale: str = "smoke", targets: Sequence[str] = ()) -> dict[str, str]:
+        """Return the jobs that Snakemake would run: a rule, its study or data set where it has one, and the reason."""
+        output = self.snakemake(*targets, "--dry-run", "--quiet", "host", studies=studies, scale=scale)
+        jobs = {}
         for rule, lines in re.findall(r"^(?:local)?rule (\w+):\n((?: .*\n)*)", output, re.MULTILINE):
             named = re.search(r"wildcards: .*(?:study|dataset)=([^,\s]+)", lines)
-            jobs.add(f"{rule} {named[1]}" if named else rule)
+            jobs[f"{rule} {named[1]}" if named else rule] = re.search("reason: (.*)", lines)[1]
         assert jobs or "Nothing to be done" in output, output
-        return sorted(jobs - {"all", "everything"})
+        return {job: reason for job, reason in jobs.items() if job not in ("all", "everything")}
+
+    def planned(self, studies: str | None = QUICK, scale: str = "smoke") -> list[str]:
+        """Return the jobs that Snakemake would run."""
+        return sorted(self.reasons(studies, scale))
 
     def edit(self, file: str, old: str, new: str) -> None:
         text = (self / file).read_text()
@@ -277,10 +284,15 @@ def everything(once, pristine):
 
 @pytest.fixture(scope="session")
 def _paper(once, pristine) -> Clone:
-    return once("paper", lambda place: pristine.copy(place).snakemake(scale="paper"))
+    def rebuild(place):
+        clone = pristine.copy(place)
+        (clone / "build").mkdir()
+        (clone / "build/said").write_text(clone.run("privpost", "reproduce", CLOSED))
+
+    return once("paper", rebuild)
 
 
 @pytest.fixture
 def paper(_paper, tmp_path) -> Clone:
-    """A clone with the quick study built at paper scale."""
+    """A clone with a study of closed forms rebuilt at paper scale, and the output of the rebuild."""
     return _paper.copy(tmp_path / CLONE)

@@ -187,7 +187,7 @@ def not_read(declared, own, true) -> bool:
 
 
 def unturned(module, own) -> set[tuple[str, str]]:
-    """Return the checks that no falsified column turns; `not testable` claims have none to turn."""
+    """Return the checks that no falsified table turns; `not testable` claims have none to turn."""
     return set().union(*(_unturned(declared, own) for declared in claims.declared(module)))
 
 
@@ -204,17 +204,23 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
             return
         left.difference_update({key for key in left if key in found and found[key] != true[key]})
 
-    # Of each column one lie, then of each that is read all: most checks turn at the first. Means come first.
-    places = [(name, column) for name in own for column in own[name]]
-    places.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
-    for name, column in places:
-        if left and (new := next(falsified(own[name][column]), None)) is not None:
-            turn({**own, name: own[name].assign(**{column: new})})
     for lie in LIES:
         if left:
             # Most lies are about the tables of another study.
             with contextlib.suppress(KeyError, AttributeError):
                 turn(lie(own))
+    # Then lies about many columns at once, which turn most checks.
+    numbers = [(name, column) for name in own for column in own[name] if own[name][column].dtype.kind == "f"]
+    for places in ([place for place in numbers if place[1].endswith("mean")], numbers):
+        for news in itertools.zip_longest(*(falsified(own[name][column]) for name, column in places)):
+            if left:
+                turn(_all_at_once(own, places, news))
+    # Then of each column one lie, and of each that is read all. Means come first.
+    places = [(name, column) for name in own for column in own[name]]
+    places.sort(key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"))
+    for name, column in places:
+        if left and (new := next(falsified(own[name][column]), None)) is not None:
+            turn({**own, name: own[name].assign(**{column: new})})
     places = [
         (name, column) for name, column in places if left and not not_read(declared, _without(own, name, column), true)
     ]
@@ -224,6 +230,14 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
                 if left and new is not None:
                     turn({**base, name: base[name].assign(**{column: new})})
     return left
+
+
+def _all_at_once(own, places, news):
+    """The tables with a falsified version of each of some columns."""
+    lies = {name: {} for name in own}
+    for (name, column), new in zip(places, news, strict=True):
+        lies[name][column] = new
+    return {name: table.assign(**lies[name]) for name, table in own.items()}
 
 
 def _shared(name) -> ModuleType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -41,18 +42,46 @@ def pytest_passes(clone, *arguments: str) -> None:
     assert re.search(r"^\d+ passed", output, re.MULTILINE), output
 
 
-def test_a_mechanism_is_one_file(everything, tmp_path):
+# One process for several commands, each with the exit status that it should have.
+TOGETHER = """
+import json, sys
+import privpost.__main__
+from privpost.commands import cli
+
+for words, status in json.loads(sys.argv[1]):
+    found = cli.main(words)
+    assert found == status, f"{words} ended with {found}"
+"""
+
+
+def together(clone, *commands: tuple[str, ...], statuses=()) -> str:
+    """Run commands of privpost one after another in one process; return their output."""
+    words = json.dumps(list(zip(commands, statuses or [0] * len(commands), strict=True)))
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER, words],
+        cwd=clone.folder, env=clone.environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_a_mechanism_is_one_file(clone):
     """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
-    clone = everything[0].copy(tmp_path / "clone")
     files = follow(clone, "Add a mechanism")
     assert len(files) == 1
-    assert re.search("^logistic_noise +LogisticNoise ", clone.run("privpost", "mechanisms"), re.MULTILINE)
     pytest_passes(clone, "tests/unit/mechanisms/test_mechanisms.py", "-k", "LogisticNoise")
-    assert changed(clone) == files
-    clone.run("privpost", "reproduce", *TAKING_EVERY_MECHANISM, "--scale", "smoke")
     # The audit has a second cell, of the settings that studies ran. That it takes all mechanisms, test_audit.py sees.
     audited = (f"study={AUDIT}", "scale=smoke", "source=examples", "mechanisms=[LogisticNoise]")
-    clone.run("privpost", *audited, "hydra.run.dir=build/audited")
+    said = together(
+        clone,
+        ("mechanisms",),
+        *(("build", study, "--scale", "smoke") for study in TAKING_EVERY_MECHANISM),
+        ("draw", *TAKING_EVERY_MECHANISM, "--built", "--scale", "smoke"),
+        (*audited, "hydra.run.dir=build/audited"),
+    )
+    assert re.search("^logistic_noise +LogisticNoise ", said, re.MULTILINE)
+    assert changed(clone) == files
     tables = ["build/audited/audit.csv"]
     tables += [f"build/smoke/results/{study}/{study.split('/')[1]}.csv" for study in TAKING_EVERY_MECHANISM]
     for table in tables:
@@ -115,10 +144,9 @@ def test_a_study_runs_on_data_of_ones_own(clone):
     ):
         text = (clone / files[0]).read_text()
         clone.edit(files[0], old, new)
-        for once in (words, ("prepare", "pebbles")):
-            said = clone.run("privpost", *once, status=2 if once is words else 1).strip()
-            assert "\n" not in said, said
-            assert f"conf/dataset/pebbles.yaml: {line}" in said
+        said = together(clone, words, ("prepare", "pebbles"), statuses=(2, 1)).splitlines()
+        assert len(said) == 2, said
+        assert all(f"conf/dataset/pebbles.yaml: {line}" in one for one in said)
         (clone / files[0]).write_text(text)
 
 
@@ -179,7 +207,7 @@ def apply(clone, title: str) -> None:
             clone.edit(name, *(re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (old, new)))
 
 
-BUILD = ("privpost", "reproduce", "tutorial/noise", "--scale", "smoke")
+NOISE = ("tutorial/noise", "--scale", "smoke")
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +215,7 @@ def followed(pristine, tmp_path_factory):
     """A clone with the guide's mechanism and study, the study built at smoke scale, and what the build said."""
     clone = pristine.copy(tmp_path_factory.mktemp("followed") / "clone")
     files = [*follow(clone, "Add a mechanism"), *follow(clone, "Add a study")]
-    return clone, files, clone.run(*BUILD)
+    return clone, files, clone.run("privpost", "reproduce", *NOISE)
 
 
 @pytest.fixture
@@ -200,11 +228,12 @@ def test_a_study_is_four_files(followed, tutorial):
     """It is rebuilt, drawn and scored without touching any other file, and the tests of all studies take it in."""
     _, files, output = followed
     assert len(files) == 5
-    assert "tutorial/noise" in tutorial.run("privpost", "list")
     assert "tutorial/noise" in output
     assert (tutorial / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
-    assert "T1  holds" in tutorial.run("privpost", "claims", "tutorial/noise", "--scale", "smoke")
-    assert "1 cells" not in tutorial.run("privpost", "-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
+    assert "tutorial/noise" in tutorial.run("privpost", "list")
+    sweep = ("-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
+    said = together(tutorial, ("claims", "tutorial/noise", "--scale", "smoke"), sweep)
+    assert "T1  holds" in said and "1 cells" not in said
     pytest_passes(tutorial, "tests/unit/lab/test_grid.py", "-k", "first_lines or depend_on_nothing")
     assert changed(tutorial) == sorted(files)
     ruff = [sys.executable, "-m", "ruff"]
@@ -221,12 +250,12 @@ def test_a_column_is_three_lines(tutorial):
     figures = (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text()
     apply(tutorial, "Add a column")
     # The figure first: the table that is there lacks the column.
-    said = tutorial.run("privpost", "draw", "tutorial/noise", "--built", "--scale", "smoke", status=2)
+    build, draw = ("build", *NOISE), ("draw", *NOISE, "--built")
+    said = together(tutorial, draw, build, draw, ("status", *NOISE), statuses=(2, 0, 0, 0))
     assert "noise has no column or row named 'far'" in said and "Traceback" not in said
-    said = tutorial.run(*BUILD)
-    assert "No meaning for" not in said and "computed by other code" not in said
+    assert "No meaning for" not in said and " 0 of them by other code" in said
     assert "far" in table.read_text().splitlines()[0] and "far" not in before.splitlines()[0]
     assert {path: path.stat().st_mtime_ns for path in (tutorial / "build/smoke/cells").rglob("*.npz")} == stored
     assert "far" in (tutorial / "src/privpost/experiments/tutorial/noise/figures.py").read_text() != figures
     tutorial.edit("src/privpost/experiments/tutorial/noise/study.py", ', "far": "errors above one half [share]"', "")
-    assert "No meaning for noise.far: give it in TABLES of " in tutorial.run(*BUILD)
+    assert "No meaning for noise.far: give it in TABLES of " in tutorial.run("privpost", *build)

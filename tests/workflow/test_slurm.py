@@ -64,7 +64,10 @@ def free_port() -> int:
 def local(pristine, tmp_path_factory) -> dict[str, bytes]:
     """The tables of the chosen studies and of the quick one, built without Slurm."""
     built = pristine.copy(tmp_path_factory.mktemp("local") / "clone")
-    built.run("snakemake", "tables", "--cores", "2", *config(CHOSEN if CHOSEN == "all" else f"{QUICK},{CHOSEN}"))
+    if CHOSEN == "all":
+        built.run("snakemake", "tables", "--cores", "2", *config(CHOSEN))
+    for study in {QUICK, *CHOSEN.split(",")} - {"all"}:
+        built.run("privpost", "build", study, "--scale", "smoke")
     return tables(built)
 
 

@@ -8,9 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from test_sweep_matrix import drawn_small
 
 from privpost.commands import sweeps
-from privpost.drawing import figures
+from privpost.drawing import figures, style
 from privpost.lab import grid, request, tables
 from privpost.lab.claims import Claim
 from privpost.report.scorecard import claims_of
@@ -117,7 +118,8 @@ def test_a_smoke_rebuild_draws_every_figure(built):
 
 
 @every_study
-def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table(built, tmp_path):
+def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table(built, tmp_path, monkeypatch):
+    monkeypatch.setattr(style, "save", drawn_small)
     cells = grid.expand(built)[:1]
     asked = request.Request(built, cells, [], True, None, False, tmp_path)
     paths = sweeps.write(asked, tmp_path, [], cells).paths

@@ -111,17 +111,19 @@ def cases() -> list:
     return [(study.name, key) for study in grid.load_studies(names, "smoke") for key in keys(study)]
 
 
+def drawn_small(figure, path, dpi=0):
+    """Save a figure in place of `style.save`: the picture is small, the PDF beside it is none."""
+    figure.savefig(path, format=path.suffix[1:], dpi=30) if path.suffix == ".png" else path.write_text("none")
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     """A folder for results and sweeps, with the checkout as working directory and figures drawn small."""
     folder = tmp_path_factory.mktemp("matrix")
 
-    def small(figure, path, dpi=0):
-        figure.savefig(path, format=path.suffix[1:], dpi=30) if path.suffix == ".png" else path.write_text("none")
-
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        patch.setattr(style, "save", small)
+        patch.setattr(style, "save", drawn_small)
         yield folder
 
 
