@@ -58,7 +58,8 @@ def prepared(study) -> bool:
 def at_two_places(cell):
     """Return the cell with the first and the last number of each axis: two places see a stream that they share."""
     numbers = {axis: values for axis, values in cell.within.items() if not isinstance(values[0], str)}
-    return replace(cell, within={**cell.within, **{axis: [*dict.fromkeys((v[0], v[-1]))] for axis, v in numbers.items()}})
+    ends = {axis: [values[0], values[-1]] for axis, values in numbers.items() if len(values) > 1}
+    return replace(cell, within={**cell.within, **ends})
 
 
 def in_two_blocks(cell):
