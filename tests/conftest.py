@@ -101,7 +101,7 @@ def logging_keeps_its_stream():
 
 @pytest.fixture(scope="session", autouse=True)
 def composed_once():
-    """Compose a configuration once for each state of its files: Hydra takes a tenth of a second."""
+    """Compose a configuration once for each state of its files, in whatever folder: Hydra takes a tenth of a second."""
     compose = study.compose
 
     @functools.lru_cache
@@ -113,7 +113,8 @@ def composed_once():
         found_by = (configurations.PRIMARY, *configurations.MORE)
         # No test changes the checkout's files; a toy's are few.
         files = [] if folder == ROOT / "conf" else sorted(path for path in folder.rglob("*") if path.is_file())
-        return copy.deepcopy(once(name, scale, (folder, *found_by, *((path, path.read_bytes()) for path in files))))
+        state = tuple((path.relative_to(folder), path.read_bytes()) for path in files)
+        return copy.deepcopy(once(name, scale, (*found_by, state)))
 
     study.compose = remembered
 
