@@ -6,10 +6,12 @@ import itertools
 import json
 import os
 import random
+import time
 
 import numpy as np
 from release_cases import LEDGER, PAID, exit_with, lines
 
+from privpost.privacy.ledger import file as ledger_file
 from privpost.release import command, delivery, spending
 
 KILLED = 9
@@ -65,10 +67,18 @@ def test_releases_killed_anywhere_are_charged_if_they_can_have_been_seen(folder)
 
 
 def test_of_eight_releases_at_once_the_budget_pays_two(folder):
+    """Each holds what it has read of the ledger for a while, so that others would charge meanwhile if they could."""
     folder.specify(PAID)
-    started = []
+    started, read = [], ledger_file._read
+
+    def slowly(*given):
+        found = read(*given)
+        time.sleep(0.05)
+        return found
+
     for i in range(8):
         if not (process := os.fork()):
+            ledger_file._read = slowly
             for stream in (1, 2):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             exit_with("--output", f"{i}.json")
