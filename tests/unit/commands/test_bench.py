@@ -24,7 +24,10 @@ PRIOR = "    drawn = task.prior(len(releases) * budget.total, rng).reshape(len(r
 EXACT = HEAD + INFER + "    return Inferred(task.reference(releases, budget.total, rng)[:, None])\n"
 FAULTY = {
     "raises": ("    raise RuntimeError('no luck\\nat all')\n", "failed: RuntimeError: no luck (raises.py:"),
-    "no_number": (PRIOR + "    drawn[-1] = np.nan\n    return Inferred(drawn)\n", "draws of 1 of 5 releases are no numbers"),
+    "no_number": (
+        PRIOR + "    drawn[-1] = np.nan\n    return Inferred(drawn)\n",
+        "draws of 1 of 5 releases are no numbers",
+    ),
     "few": (PRIOR + "    return Inferred(drawn[:, :, :10])\n", "it gave 10 draws for each release; it must give 1000"),
     "flat": (
         PRIOR + "    return Inferred(drawn[:, 0])\n",
