@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import functools
+import hashlib
 import importlib
+import os
+import pickle
 import shutil
 import sys
 import textwrap
@@ -100,26 +102,31 @@ def logging_keeps_its_stream():
 
 
 @pytest.fixture(scope="session", autouse=True)
-def composed_once():
-    """Compose a configuration once for each state of its files, in any folder: Hydra takes a tenth of a second."""
-    compose = study.compose
+def composed_once(tmp_path_factory):
+    """Compose a configuration once for each state of its files, in whatever folder: Hydra takes a tenth of a second.
 
-    @functools.cache
+    Processes of one run of the tests, if they are several, read what one of them has composed.
+    """
+    compose, folder = study.compose, tmp_path_factory.getbasetemp()
+    composed = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "composed"
+    composed.mkdir(exist_ok=True)
+
+    @functools.lru_cache(None)
     def once(name, scale, state):
-        return compose(name, scale)
-
-    def state(folder):
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
-        return hash(tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files))
-
-    # No test changes the checkout's files; a toy's are few.
-    of_checkout = state(ROOT / "conf")
+        path = composed / hashlib.sha256(repr((name, scale, state)).encode()).hexdigest()
+        if not path.is_file():
+            temporary = path.with_suffix(f".{os.getpid()}")
+            temporary.write_bytes(pickle.dumps(compose(name, scale)))
+            temporary.replace(path)
+        return path.read_bytes()
 
     def remembered(name, scale):
         folder = configurations.folder().resolve()
         found_by = (configurations.PRIMARY, *configurations.MORE)
-        now = of_checkout if folder == ROOT / "conf" else state(folder)
-        return copy.deepcopy(once(name, scale, (now, *found_by)))
+        # No test changes the checkout's files; a toy's are few.
+        files = [] if folder == ROOT / "conf" else sorted(path for path in folder.rglob("*") if path.is_file())
+        state = tuple((path.relative_to(folder), path.read_bytes()) for path in files)
+        return pickle.loads(once(name, scale, (*found_by, state)))
 
     study.compose = remembered
 

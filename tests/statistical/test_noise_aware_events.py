@@ -119,21 +119,21 @@ def functionals(phi, states, rates, noisy):
 
 
 def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
-    """p-values of each functional's ranks among 19 draws of a chain whose noise has the scale times a factor."""
+    """p-values of each functional's ranks among 9 draws of a chain whose noise has the scale times a factor."""
     n_sets, scale, rng = 300, 2 * len(PRIOR.sizes) / epsilon, np.random.default_rng(3)
     phi, states, rates, noisy = own_data(n_sets, scale, rng)
     given = event_counts.NoisyCounts(noisy, np.ones(noisy.shape[:2], bool), factor * scale, MEAN * len(LAYOUT.first))
     sampler = event_counts.Chains(given, LAYOUT, PRIOR)
     draws = [
         functionals(state.probabilities, state.states.T, state.rates, noisy)
-        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=19, burn_in=200, thin=15)
+        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=9, burn_in=200, thin=15)
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
-    draws = np.array(draws) + 1e-9 * rng.random((19, *truth.shape))
+    draws = np.array(draws) + 1e-9 * rng.random((9, *truth.shape))
     rank = (draws < truth + 1e-9 * rng.random(truth.shape)).sum(axis=0)
-    found = np.array([np.bincount(row, minlength=20) for row in rank])
-    return chi2.sf(((found - n_sets / 20) ** 2 / (n_sets / 20)).sum(axis=1), 19)
+    found = np.array([np.bincount(row, minlength=10) for row in rank])
+    return chi2.sf(((found - n_sets / 10) ** 2 / (n_sets / 10)).sum(axis=1), 9)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])

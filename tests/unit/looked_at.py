@@ -27,7 +27,7 @@ def faults(figure, dpi: int = 150) -> list[str]:
     """Return what is cut off, or printed over each other, at a resolution."""
     style.lay_out(figure)
     figure.dpi = dpi
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     renderer, page = figure.canvas.get_renderer(), figure.bbox
     boxes = {text: text.get_window_extent(renderer) for text in texts(figure)}
     found = [

@@ -140,7 +140,7 @@ SMALL = st.sampled_from(
         st.builds("{}={}".format, st.sampled_from([*SETTINGS, "levl"]), st.one_of(SMALL, VALUES)), max_size=2
     )
 )
-def test_a_command_line_gives_one_whole_result_or_none(toy, words):
+def test_a_command_line_gives_one_whole_result_or_none(toy, drawn, words):
     """Through Hydra: status 0 and the one cell that was understood, or status 2, one message and an unchanged store."""
     argv = ["study=toy/curve", *(word for word in words if not word.startswith(("trials", "block")))]
     folder = Path("build/paper/cells/toy/curve")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def modules(package: Path = PACKAGE) -> dict[str, Path]:
     }
 
 
+@cache
 def imports(package: Path = PACKAGE) -> dict[str, set[str]]:
     """Return the modules that each module imports, also inside functions and for type checkers."""
     known = modules(package)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import re
+import shutil
 import time
 from types import SimpleNamespace
 
@@ -20,8 +23,11 @@ INFER = "def infer(task, releases, rng, budget):\n"
 PRIOR = "    drawn = task.prior(len(releases) * budget.total, rng).reshape(len(releases), 1, budget.total, -1)\n"
 EXACT = HEAD + INFER + "    return Inferred(task.reference(releases, budget.total, rng)[:, None])\n"
 FAULTY = {
-    "raises": ("    raise RuntimeError('no luck\\nat all')\n", "failed: RuntimeError: no luck (own.py:"),
-    "nan": (PRIOR + "    drawn[-1] = np.nan\n    return Inferred(drawn)\n", "draws of 1 of 5 releases are no numbers"),
+    "raises": ("    raise RuntimeError('no luck\\nat all')\n", "failed: RuntimeError: no luck (raises.py:"),
+    "no_number": (
+        PRIOR + "    drawn[-1] = np.nan\n    return Inferred(drawn)\n",
+        "draws of 1 of 5 releases are no numbers",
+    ),
     "few": (PRIOR + "    return Inferred(drawn[:, :, :10])\n", "it gave 10 draws for each release; it must give 1000"),
     "flat": (
         PRIOR + "    return Inferred(drawn[:, 0])\n",
@@ -90,23 +96,26 @@ def test_a_file_is_scored_as_a_method_of_the_package(capsys):
     assert own.sd_error_sem["naive_bayes"] == pytest.approx(measured["sd_error"].std(ddof=1) / np.sqrt(5))
 
 
-@pytest.mark.parametrize("name", FAULTY)
-def test_a_faulty_method_is_one_line_and_the_others_run_on(here, capsys, name):
-    body, told = FAULTY[name]
-    (here / "own.py").write_text(HEAD + INFER + body)
-    status = 0 if told.startswith("refused") else 1
-    found = score("own.py", "my_method.py", "--tasks", "binomial,exponential", status=status)
+@pytest.mark.parametrize("names", [[name for name in FAULTY if name != "declines"], ["declines"]])
+def test_a_faulty_method_is_one_line_and_the_others_run_on(here, capsys, names):
+    for name in names:
+        (here / f"{name}.py").write_text(HEAD + INFER + FAULTY[name][0])
+    files, status = [f"{name}.py" for name in (*names, "my_method")], 0 if names == ["declines"] else 1
+    found = score(*files, "--tasks", "binomial,exponential", status=status)
     said = capsys.readouterr()
     assert said.err == ""
-    assert [line.split()[:2] for line in said.out.splitlines()[1:]] == [
-        [task, method] for task in ("binomial", "exponential") for method in ("own", "my_method")
-    ]
-    assert [line.split()[2:4] for line in said.out.splitlines()[:2]] == [["n", "ε"], ["100", "1"]]
-    for line in said.out.splitlines()[1::2]:
+    head, *lines = said.out.splitlines()
+    points = [(task, method) for task in ("binomial", "exponential") for method in (*names, "my_method")]
+    assert [tuple(line.split()[:2]) for line in lines] == points
+    assert [line.split()[2:4] for line in (head, lines[0])] == [["n", "ε"], ["100", "1"]]
+    for line, (task, method) in zip(lines, points, strict=True):
+        if method == "my_method":
+            assert found.c2st[task, method] < 0.53
+            continue
+        told = FAULTY[method][1]
         assert told in line
-    own = found.xs("own", level="method")
-    assert (own.status == told.split(":")[0] if ":" in told[:9] else own.status == "failed").all()
-    assert own.c2st.isna().all() and (found.xs("my_method", level="method").c2st < 0.53).all()
+        assert found.status[task, method] == ("refused" if told.startswith("refused") else "failed")
+        assert np.isnan(found.c2st[task, method])
 
 
 def test_a_signal_that_ends_the_command_is_no_fault_of_the_method(here):
@@ -185,11 +194,20 @@ def test_an_installed_package_names_methods(monkeypatch):
     assert "theirs" not in methods.names()
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A folder with two tasks in files, which tests copy."""
+    folder = tmp_path_factory.mktemp("exported")
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as said:
+        patch.chdir(folder)
+        assert privpost("bench", "export", "out", "--tasks", "naive_bayes,binomial_gaussian", "--releases", "3") == 0
+    assert said.getvalue().split() == ["out/naive_bayes", "out/binomial_gaussian"]
+    return folder / "out"
+
+
 @pytest.fixture
-def exported(here, capsys):
-    assert privpost("bench", "export", "out", "--tasks", "naive_bayes,binomial_gaussian", "--releases", "3") == 0
-    assert capsys.readouterr().out.split() == ["out/naive_bayes", "out/binomial_gaussian"]
-    return here / "out"
+def exported(here, written):
+    return shutil.copytree(written, here / "out")
 
 
 def put(folder, draws, name="theirs", task="naive_bayes", names=None, chains=False) -> None:

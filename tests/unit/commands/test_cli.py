@@ -25,7 +25,7 @@ def files(toy) -> set[str]:
     }
 
 
-def test_a_run_computes_the_base_point(toy, capsys):
+def test_a_run_computes_the_base_point(toy, drawn, capsys):
     assert privpost("study=toy/curve") == 0
     assert in_store(toy) == {str(toy.cells()[0].path)}
     assert "build/sweeps/toy_curve/curve.csv" in capsys.readouterr().out
@@ -73,11 +73,12 @@ def test_a_ragged_grid_takes_several_multiruns(toy):
     assert in_store(toy) == {str(cell.path) for cell in toy.cells()}
 
 
-def test_a_sweep_is_those_points_with_a_table_and_a_figure(toy):
+def test_a_sweep_is_those_points_with_a_table_and_a_figure(toy, drawn):
     assert privpost("-m", "study=toy/curve", "level=1,5", "order=2,3") == 0
     assert len(in_store(toy)) == 4
     folder = toy.folder / "build/sweeps/toy_curve__level=1,5__order=2,3"
     assert sorted(os.listdir(folder)) == ["curve.csv", "multirun.yaml", "sweep.json", "sweep.pdf", "sweep.png"]
+    assert (folder / "sweep.pdf").stat().st_size > 1000 < (folder / "sweep.png").stat().st_size
     record = json.loads((folder / "sweep.json").read_text())
     assert record["overrides"] == ["level=1,5", "order=2,3"]
     assert len(record["cells"]) == 4 and record["versions"]["numpy"]

@@ -181,20 +181,6 @@ def test_features_and_labels_keep_their_public_bounds():
     assert np.array_equal(half[0], features[:150])
 
 
-def test_the_published_file_has_the_published_profile():
-    dataset = catalogue.load("census_1980")
-    paths = fetch.fetch(dataset)
-    arrays = census_1980.parse({path.name: path for path in paths}, dataset)
-    income = arrays["income"]
-    assert len(income) == 334_535
-    assert (income == 0).sum() == 13_655
-    assert len(np.unique(income)) == 7_832
-    assert income.mean() == pytest.approx(37_401, abs=1)
-    assert income.std(ddof=1) == pytest.approx(24_529, abs=1)
-    # 1,051 in the whole file, of which these have an income.
-    assert (arrays["mother_education"] < 0).sum() == 865
-
-
 # Linear regression
 
 

@@ -89,6 +89,18 @@ def test_the_original_parses_to_plain_arrays(name: str, arrays_of: Callable) -> 
             assert np.all(np.isfinite(array)), key
 
 
+def test_the_census_has_the_published_profile(arrays_of: Callable) -> None:
+    _, arrays = arrays_of("census_1980")
+    income = arrays["income"]
+    assert len(income) == 334_535
+    assert (income == 0).sum() == 13_655
+    assert len(np.unique(income)) == 7_832
+    assert income.mean() == pytest.approx(37_401, abs=1)
+    assert income.std(ddof=1) == pytest.approx(24_529, abs=1)
+    # 1,051 in the whole file, of which these have an income.
+    assert (arrays["mother_education"] < 0).sum() == 865
+
+
 @pytest.mark.parametrize("dropped_level", ["first", "last", "none"])
 @pytest.mark.parametrize("bounds", ["data", "public"])
 @pytest.mark.parametrize("name", NAMES)

@@ -47,51 +47,59 @@ def test_references_are_stored_with_their_releases():
             assert told == pytest.approx((float(drawn[i, k].mean()), sd), abs=4 * sd / 1000**0.5)
 
 
-def verdict_of(function, monkeypatch, task: str, prior, sizes, names, told: float) -> dict:
-    """Return the checks of a claim on cells of a task where all methods but `exact` are told another noise scale."""
+def verdicts_of(function, monkeypatch, task: str, prior, sizes, names, factors) -> dict[float, dict]:
+    """Return the checks of a claim, by a factor of the noise scale that all methods are told, on one run of cells.
+
+    There each method takes part once for each factor, beside `exact`.
+    """
     from recomputed import run
 
     real = methods.method
 
-    def told_wrong(name):
+    def told_wrong(label):
+        name, _, factor = label.partition(" told ")
+
         def infer(task, *given):
             with pytest.MonkeyPatch.context() as patch:
-                if name != "exact":
-                    other = dataclasses.replace(task.mechanism, epsilon=task.mechanism.epsilon / told)
+                if factor:
+                    other = dataclasses.replace(task.mechanism, epsilon=task.mechanism.epsilon / float(factor))
                     patch.setattr(task, "mechanism", other)
                 return real(name)(task, *given)
 
         return infer
 
     monkeypatch.setattr(methods, "method", told_wrong)
-    settings = {"task": task, "prior": prior, "methods": names, "epsilon": [0.3, 1.0], "reference_draws": 4000}
+    labels = ["exact", *(f"{name} told {factor}" for name in names for factor in factors)]
+    settings = {"task": task, "prior": prior, "methods": labels, "epsilon": [0.3, 1.0], "reference_draws": 4000}
     # Errors of a mean sd are then a third of its limit.
     cells = [run("noise_aware/rivals", 40, 40, **settings, n=n, chains=4, draws=500, burn_in=100) for n in sizes]
-    parts = list(function(pd.concat([made.tables["rivals"] for made in cells])))
-    return {part.name: part.value for part in parts if part.kind == "check"}
+    table = pd.concat([made.tables["rivals"] for made in cells])
+    name, _, told = (table.method.str.partition(" told ")[k] for k in range(3))
+    checks = {}
+    for factor in factors:
+        parts = list(function(table.assign(method=name)[told.isin(["", str(factor)])]))
+        checks[factor] = {part.name: part.value for part in parts if part.kind == "check"}
+    return checks
 
 
-@pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
-def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monkeypatch, told):
+def test_the_claim_on_exact_laws_turns_with_the_scale_that_methods_are_told(monkeypatch):
     """By the width of the posterior: distances alone stay below their limit at such errors."""
-    which = ["abc_smc", "data_augmentation", "exact", "simulation"]
-    checks = verdict_of(claims.exact_laws, monkeypatch, "binomial", [1, 1], [30], which, told)
-    names = "abc smc", "data augmentation", "simulation"
-    assert [checks[f"{name} has the posterior's width"] for name in names] == 3 * [told == 1]
+    which, factors = ["abc_smc", "data_augmentation", "simulation"], (0.8, 1.0, 1.25)
+    for told, checks in verdicts_of(claims.exact_laws, monkeypatch, "binomial", [1, 1], [30], which, factors).items():
+        names = [name.replace("_", " ") for name in which]
+        assert [checks[f"{name} has the posterior's width"] for name in names] == 3 * [told == 1], told
 
 
-@pytest.mark.parametrize("told", [0.8, 1.0, 1.25])
-def test_the_claim_on_exact_laws_turns_with_the_scale_told_for_two_unknowns(monkeypatch, told):
-    which = ["exact", "simulation"]
-    checks = verdict_of(claims.exact_laws, monkeypatch, *CLAMPED, [20], which, told)
-    assert checks["simulation has the posterior's width"] == (told == 1)
+def test_the_claim_on_exact_laws_turns_with_the_scale_told_for_two_unknowns(monkeypatch):
+    factors = (0.8, 1.0, 1.25)
+    for told, checks in verdicts_of(claims.exact_laws, monkeypatch, *CLAMPED, [20], ["simulation"], factors).items():
+        assert checks["simulation has the posterior's width"] == (told == 1), told
 
 
-@pytest.mark.parametrize("told", [0.7, 1.0])
-def test_the_claim_on_quadrature_turns_with_the_scale_that_it_is_told(monkeypatch, told):
-    which = ["exact", "quadrature"]
-    checks = verdict_of(claims.normal_sums, monkeypatch, "poisson", [30, 10], [10, 300], which, told)
-    assert checks["of the exact width at n = 300"] is (told == 1)
+def test_the_claim_on_quadrature_turns_with_the_scale_that_it_is_told(monkeypatch):
+    given = "poisson", [30, 10], [10, 300], ["quadrature"], (0.7, 1.0)
+    for told, checks in verdicts_of(claims.normal_sums, monkeypatch, *given).items():
+        assert checks["of the exact width at n = 300"] is (told == 1), told
 
 
 def test_what_fails_at_one_epsilon_is_left_out_there_and_draws_without_numbers_are_counted(tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -26,16 +27,18 @@ class Verdict(NamedTuple):
         return bool(self.calibration > 0.01), bool(self.accuracy < 4)
 
 
+case = cache(scoring.case)
+
+
 def verdict(task, infer, releases: int = 200, draws: int = 1000) -> Verdict:
     """Return what the study's tests say of a method: by 200 releases of 400 draws, and 20 of 1,000 unless others."""
-    case, rng = scoring.case(task, releases, 2, seed=3), np.random.default_rng(4)
-    ranks = metrics.all_ranks(infer(task, case.releases, rng, Budget(1, 400, 0)), case.theta, rng).T
+    many, rng = case(task, releases, 2, seed=3), np.random.default_rng(4)
+    ranks = metrics.all_ranks(infer(task, many.releases, rng, Budget(1, 400, 0)), many.theta, rng).T
     p_values = [spread(ranks).p_value, *len(ranks) * ks_p_value(ks_statistic(ranks), releases)]
-    few = scoring.case(task, 20, draws, seed=5)
+    few = case(task, 20, draws, seed=5)
     drawn = infer(task, few.releases, rng, Budget(1, draws, 0)).draws.reshape(20, draws, -1)
     told = []
-    for own, exact in zip(drawn, few.reference, strict=True):
-        reference = metrics.Reference.of(exact)
+    for own, exact, reference in zip(drawn, few.reference, few.references, strict=True):
         told.append(metrics.c2st(reference.standard(own), reference.standard(exact), rng) - 0.5)
     return Verdict(2 * min(p_values), np.mean(told) / (np.std(told) / np.sqrt(20)))
 
