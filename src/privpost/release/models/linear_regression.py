@@ -17,6 +17,8 @@ from privpost.samplers.noise_aware import draws as noise_aware_draws
 LARGEST_COLUMNS = 8
 # Up to this many records, sums of products are whole numbers that floats hold exactly.
 MOST_RECORDS = 2**31
+# Beyond these limits, squares of a prior's settings overflow in the posterior. Columns are scaled to [-1, 1].
+_SETTING = Real(at_least=1e-9, at_most=1e9)
 # Approximate seconds of a sweep of all chains, per column.
 _SECONDS = 5e-4
 
@@ -27,7 +29,7 @@ class Linear(Inferred):
     name = "linear_regression"
     column = Schema(low=Real(), high=Real(), role=Choice("label", "feature"))
     required = ("low", "high")
-    prior = Schema(precision=Real(above=0), shape=Real(above=0), rate=Real(above=0))
+    prior = Schema(precision=_SETTING, shape=_SETTING, rate=_SETTING)
     # Units are half a column's range. The prior sd of the weights is ten times the sd of the label's residual.
     prior_defaults: ClassVar[dict[str, Any]] = {"precision": 0.01, "shape": 1.0, "rate": 0.01}
     mechanisms = ("laplace", "gaussian")
