@@ -101,7 +101,7 @@ class SecureNoise:
 
 
 class Swapped:
-    """A generator that draws uniforms in the transposed shape, to keep the order of a stream."""
+    """A generator whose arrays of uniforms are filled column by column, not row by row."""
 
     def __init__(self, rng: np.random.Generator):
         self._rng = rng

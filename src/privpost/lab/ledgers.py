@@ -28,7 +28,8 @@ def describe(study: Study, results: Iterable[Result]) -> str:
     Values that differ between accounts are given as [smallest, largest]. `data` names the real data set if all repeats
     of an account are about the same people, and is empty if each repeat draws new data. `published_epsilon` is the cost
     of publishing every repeat. A row of `mechanisms` has a mechanism's settings, cost, budget and kind of account.
-    Mechanisms that differ only in numbers share a row, whose `varied` lists the values of each number in order of cost.
+    Mechanisms that differ only in numbers share a row. Its field `varied` has the values of each such number, from the
+    cheapest mechanism to the dearest.
     Equal results give equal bytes.
     """
     groups: dict[tuple, list[dict]] = {}

@@ -71,8 +71,8 @@ def words_of(argv: Sequence[str]) -> list[str]:
 def understand(argv: list[str]) -> Request:
     """Return what a command line asks for. Hydra's own words (`hydra...`) and options are left to Hydra.
 
-    A whole grid and shards of a grid skip cells whose data set is missing. Raises SettingError for a missing study,
-    and, with the nearest allowed word, for a key or a value that is not allowed.
+    A whole grid and shards of a grid skip cells whose data set is missing. Raises SettingError for a missing study
+    and for a key or a value that is not allowed. The message names the nearest allowed word.
     """
     words = words_of(argv)
     given = _once(words)

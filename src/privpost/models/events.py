@@ -49,7 +49,7 @@ class EventCounts(metaclass=Checked):
 
     @classmethod
     def of(cls, region, sizes, n_states: int, **concentrations) -> "EventCounts":
-        """Return the model of cells sorted by region, given each cell's `region` (cells,)."""
+        """Return the model for cells of events. `region` (cells,) is each cell's region, in ascending order."""
         return cls(tuple(np.unique(region, return_counts=True)[1].tolist()), tuple(sizes), n_states, **concentrations)
 
     @property
@@ -68,7 +68,7 @@ class EventCounts(metaclass=Checked):
         return sum(self.cells) * math.prod(self.sizes)
 
     def events(self, places) -> np.ndarray:
-        """Rows (number, 1 + fields) of `records`, at the indices `places` (number,)."""
+        """The rows of `records` at the indices `places` (k,), as an array (k, 1 + fields)."""
         return np.stack(np.unravel_index(places, (sum(self.cells), *self.sizes)), axis=-1)
 
     @property

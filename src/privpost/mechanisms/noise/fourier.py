@@ -96,7 +96,7 @@ class FourierMechanism(PureMechanism):
         return noise.add(sums, rng.laplace(0.0, self.scale, sums.shape), rng)
 
     def raw_counts(self, release) -> np.ndarray:
-        """Consistent counts (..., 2m), rebuilt from a release (..., q) without the increment. They may be negative."""
+        """Consistent counts (..., 2m) for a release (..., q), before the increment is added. They may be negative."""
         release = np.asarray(release, float)
         if self.variant == "corrected":
             release = np.concatenate([np.full((*release.shape[:-1], 1), float(self.n)), release], axis=-1)

@@ -175,10 +175,10 @@ def _interpolate(values, place, moments):
 
 @outer()
 def _sums(moments, release, scale, joint, limits, drawn, rng):
-    """Draw redacted sums, noise variances and full sums, and return the numbers of rejected and of missing full sums.
+    """Draw redacted sums, noise variances and full sums. Return how many full sums were rejected and how many are nan.
 
-    `joint` is n for multinomial segments and 0 for independent segments. `drawn` has the arrays (trials,) to write to:
-    redacted sum, noise variance, full sum (nan if missing), and mean and standard deviation of the full sum.
+    `joint` is n for multinomial segments and 0 for independent segments. `drawn` holds the arrays (trials,) of results:
+    redacted sum, noise variance, full sum, and the full sum's mean and standard deviation.
     """
     redacted, variance, full, centre, sd = drawn
     rejected, left = 0, 0
