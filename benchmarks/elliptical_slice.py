@@ -136,8 +136,9 @@ def sample(
 
     The posterior is a Gaussian times a residual L(w), which includes the ball. A sweep draws v from the Gaussian and a
     level u L(w) (Murray, Adams and MacKay 2010). If L(v) lies above the level, w and v are swapped, which yields an
-    independent draw. Otherwise, the pair is turned by a shrinking angle to a new pair of which only the first member
-    lies above the level. Each step preserves the uniform law on its set of pairs, so the posterior is stationary.
+    independent draw. Otherwise, the pair is turned, by angles that shrink, until its first member alone lies above the
+    level. Swaps preserve the Gaussian law of pairs where both members lie above the level, and turns preserve it where
+    only the first does, so the posterior is stationary.
 
     Args:
         n_burn_in: number of discarded sweeps. Many are needed if the ball cuts into the Gaussian.

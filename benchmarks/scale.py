@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/scale.py            a quarter of an hour; works in a temporary clone of the last commit
 
-Cells are cheap, so that the cost of the pipeline is measured. To scale records, each mechanism makes one release about
-a million records. To scale processes, the wall time of a rebuild is simulated from results/times.csv. Compare CPU
+Cells are cheap, so that the cost of the pipeline is measured. To scale records, each mechanism makes one release from a
+million records. To scale processes, the wall time of a rebuild is simulated from results/times.csv. Compare CPU
 seconds, since other programs may run at the same time.
 """
 
@@ -82,7 +82,7 @@ def mechanisms() -> dict:
 
 
 def release(name: str) -> None:
-    """Make one release about a million random records, with the named mechanism."""
+    """Make one release from a million random records with the named mechanism."""
     from dataclasses import replace
 
     import numpy as np

@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/timing_attack.py          half a minute
 
-A threshold is chosen on half of the timings and tested on the other half, with and without the waiting of
-`mechanisms.draws.rounded`. By chance, 50 % of guesses are right, with a standard deviation of 3.5 %.
+A threshold is chosen on half of the timings and tested on the other half, with and without the waits that
+`mechanisms.draws.rounded` adds. By chance, 50 % of guesses are right, with a standard deviation of 3.5 %.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ATTACKS = [(DIRECT, 50, 250), (HALF, 243, 244), (HALF, 0, 1000), (MANY, 1000, 50
 
 
 def timings(draw, first: int, second: int, clock) -> np.ndarray:
-    """Time draws about two data sets, given their numbers of successes. Return the seconds (TIMINGS, 2)."""
+    """Time posterior draws for two data sets, given their numbers of successes. Return the seconds (TIMINGS, 2)."""
     found = np.empty((TIMINGS, 2))
     for row in found:
         for place, count in enumerate((first, second)):

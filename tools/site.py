@@ -18,7 +18,7 @@ from privpost import lookup
 from privpost.lab import grid
 from privpost.report import documents
 
-# Folders of pages that no template makes, and the pattern of the targets of links in Markdown or HTML.
+# Folders with pages that no template makes, and a pattern for the targets of links in Markdown or HTML.
 PAGES = ("conf", "examples", "src")
 TARGET = re.compile(r'(?<=\]\()[^()\s#]+|(?<=href=")[^"#]+|(?<=src=")[^"#]+')
 # Packages whose public names are documented, with base classes to add.

@@ -15,7 +15,7 @@ from privpost.samplers.hidden_markov import gibbs
 from privpost.samplers.hidden_markov.kernels import explicit_sweep
 
 NAME = "hidden_markov"
-# Numbers of regions, months, states and levels of each field for Afghanistan, and of the chains of a cell of the study.
+# For Afghanistan: numbers of regions, months, states, and each field's levels. A cell of the study has CHAINS chains.
 REGIONS, MONTHS, STATES, SIZES = 5, 71, 10, (13, 151, 2, 2, 2)
 CHAINS, EPSILON, ITERATIONS = 377, 5.0, 200
 

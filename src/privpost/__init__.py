@@ -7,7 +7,7 @@ __version__ = "0.2.0"
 
 
 def _homes(package: str) -> dict[str, str]:
-    """Return, by public name, the module that defines it, read from a package's stub for type checkers and editors."""
+    """Map each public name to the module that defines the name, according to the package's stub for type checkers."""
     import re
     from pathlib import Path
 

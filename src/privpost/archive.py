@@ -22,7 +22,7 @@ class Damaged(ValueError):
 
 
 def read(path: str | os.PathLike[str], *texts: str) -> tuple[dict[str, np.ndarray], list[str]]:
-    """Return an archive's arrays by name, and the list of the texts that have the given names.
+    """Return an archive's arrays by name, and a list of texts: the entries with the names in `texts`.
 
     Raises Damaged if the file is no archive with these texts, and PermissionError if the file may not be read.
     """

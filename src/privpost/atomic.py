@@ -111,7 +111,7 @@ def is_abandoned(path: Path) -> bool:
 
 
 def abandoned_in(folder: Path, pattern: str = f".*.{RANDOM}.*") -> list[Path]:
-    """Return the abandoned temporary files in a folder whose names fit a pattern."""
+    """Return the abandoned temporary files in a folder. `pattern` selects files by name."""
     return [path for path in sorted(folder.glob(pattern)) if is_abandoned(path)]
 
 

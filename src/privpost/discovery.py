@@ -140,7 +140,7 @@ def models() -> dict[str, type[ConjugateModel]]:
 def serving(model, n: int, budget: Cost, **settings) -> dict[str, Mechanism]:
     """Return, by method id, every mechanism that can serve the model within a budget, calibrated to the budget.
 
-    A mechanism serves if one of its `examples` has a model of the model's class, `settings` has each required option of
+    A mechanism serves if one of its `examples` has a model of the same class, `settings` has each required option of
     `calibrate`, and `calibrate` accepts the budget. Local mechanisms, which trust no curator, are left out. If two
     classes share a method id, the first class that serves the model is taken.
 

@@ -59,7 +59,7 @@ def _rebuild(given: Namespace) -> int:
         for name in study.datasets:
             # A syntax error of a loader is told here rather than in Snakemake's log.
             plan.dataset_digest(name)
-        # Snakemake makes tables of other settings or code again by itself, unless its own records are gone. It does not
+        # If settings or code changed, Snakemake itself makes tables again, unless its own records are gone. It does not
         # see that a file within a folder is missing.
         lacking = study.results.exists() and any(not Path(path).is_file() for path in table_files(study))
         if lacking or tables.outdated(study):
@@ -84,7 +84,7 @@ def _rebuild(given: Namespace) -> int:
 
 
 def _forget(study: Study) -> None:
-    """Remove a study's tables and the marker files of its parts, so that Snakemake runs its jobs again."""
+    """Remove a study's tables and the marker files of its parts, so that Snakemake runs the study's jobs again."""
     for folder in (study.results, plan.parts_folder(study)):
         remove(folder)
 

@@ -111,7 +111,7 @@ def report(given: Namespace) -> int:
 
 
 def _claims_among(names: list[str]) -> dict[str, str]:
-    """Return the study or paper of each claim among `names`, by claim; empty if `names` are studies."""
+    """Map each claim in `names` to its study or paper. The map is empty if `names` are studies."""
     from privpost.report.scorecard import read
 
     path = PUBLISHED / "results/scorecard.csv"
@@ -200,7 +200,7 @@ def _print_claims(scored: list[tuple[Claim, str]], evidence: bool, *, named: boo
 
 
 def _failed(name: str, claim: Claim) -> bool:
-    """Return whether a name in the evidence has most words of a failed check."""
+    """Return whether a name in the evidence contains over three quarters of the words of a failed check."""
     words = {*re.findall(r"[\w.]+", name)}
     checks = [{*re.findall(r"[\w.]+", check)} for check in claim.failed]
     return any(len(words & check) > 0.75 * len(check) for check in checks)

@@ -29,7 +29,7 @@ PRIVATE_METADATA = "Rows with uses_private_metadata used what no ε pays for, su
 
 
 class Written(NamedTuple):
-    """The files of a sweep, notes on what the files leave out, and errors of cells without tables, by digest."""
+    """A sweep's files, notes on what they leave out, and, by digest, the errors of cells without tables."""
 
     paths: list[Path]
     notes: list[str]
@@ -177,9 +177,9 @@ class Point(NamedTuple):
 def points(folder: Path) -> Iterator[tuple[Study, Point]]:
     """Yield a sweep's study and the scored claims at each point of the sweep.
 
-    A point is a value of the settings that are not axes of the study's grid. A claim is scored if the published tables,
-    cut to the sweep's values on the axes, still give the published verdict. Raises SettingError if a cell is not in the
-    store or cannot be tabulated.
+    A point has one value for each setting that is not an axis of the study's grid. A claim is scored if the published
+    tables, cut to the sweep's values on the axes, still give the published verdict. Raises SettingError if a cell is
+    not in the store or cannot be tabulated.
     """
     from privpost.report.scorecard import outcome
 

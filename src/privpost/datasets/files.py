@@ -54,7 +54,7 @@ def lines(path: Path) -> list[str]:
 def rows(
     texts: Iterable[str], columns: Mapping[str, Callable[[str], float]], separator: str, where: Path, first: int = 1
 ) -> list[list[float]]:
-    """Return lines without a header as rows of numbers, each read by the function of its column.
+    """Return lines without a header as rows of numbers. `columns` has each column's function from text to number.
 
     Raises ValueError naming `where`, the line and the column at fault. The number of the first line is `first`.
     """

@@ -42,7 +42,7 @@ def _members(path: Path, name: str) -> list[zipfile.ZipInfo]:
 
 
 def read(path: Path, name: str) -> Generator[bytes, None, None]:
-    """Yield the bytes of the raw file `name`, given the path of it, its ``.gz`` or a ``.zip``. Raises Unusable."""
+    """Yield the bytes of the raw file `name`. `path` is the file, its ``.gz`` or a ``.zip``. Raises Unusable."""
     try:
         if path.suffix == ".zip" and path.name != name:
             members = _members(path, name)

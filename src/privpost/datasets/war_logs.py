@@ -157,7 +157,7 @@ def read_counts(path: Path, dataset: Dataset) -> dict[str, np.ndarray]:
 
 
 def count_lines(arrays: Mapping[str, np.ndarray], dataset: Dataset) -> Iterator[str]:
-    """Yield the lines of a file of counts, from which `read_counts` makes these arrays."""
+    """Yield lines for a file of counts. From this file, `read_counts` makes the given arrays."""
     names = [(field, level) for field, levels in dataset.public["levels"].items() for level in levels]
     all_months = months(dataset)
     yield ",".join(COLUMNS)

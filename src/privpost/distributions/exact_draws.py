@@ -100,7 +100,7 @@ class Draw:
     """An ideal draw from a distribution on [0, ∞). The draw lies in [cell, cell + 1) / 2^bits.
 
     Args:
-        distribution: distribution function F, from a rational number to a ball at the precision in use.
+        distribution: distribution function F, which maps a rational number to a ball at the precision in use.
         randbits: source of independent fair bits: k ↦ a whole number below 2^k.
         bounded: whether F(1) = 1.
         quantile: an approximation of F⁻¹ in floats, or None.
@@ -178,7 +178,7 @@ def guessing() -> Iterator[None]:
 
 
 def unit_of_time(public: Sequence[Callable[[], Any]]) -> float:
-    """Return twice the longest time, in seconds, of the draws. The draws depend only on public numbers."""
+    """Return twice the longest time, in seconds, that a draw in `public` takes. Draws depend only on public numbers."""
 
     def duration(draw):
         start = thread_time()

@@ -1,4 +1,4 @@
-"""Panels of curves, rows of points or tiles, drawn by seaborn in the project's style from means and errors.
+"""Panels with curves, points in rows, or tiles. seaborn draws them in the project's style from means and errors.
 
     grid = facets.lines(facets.named(table), "n", "mean", "sem", col="epsilon", xscale="log")
     for axes, rows in facets.each(grid):
@@ -106,7 +106,7 @@ def in_all(table, *columns: str):
 
 
 def excess(table, y: str, keys: Iterable[str], reference: str = "non_private"):
-    """Return the rows of other methods than a reference. Its `y` at equal keys is subtracted from theirs.
+    """Return the rows of methods other than a reference, with `y` less the reference's `y` at equal keys.
 
     Raises ValueError if the reference has several rows with equal keys.
     """

@@ -70,7 +70,7 @@ def layout(table, swept: Sequence[str], known: Container[str]) -> Layout | None:
             k not in swept,
         ),
     )  # fmt: skip
-    # A metric names what a mean is of, even where all rows have the same.
+    # The column `metric` says what was averaged, so it is kept even if it is constant.
     metrics = [key for key in _METRICS if key in rest or (key == "metric" and key in table)]
     rest = [key for key in rest if key not in metrics]
     # The method is the colour. If a second key is swept, each of its values has a panel.
@@ -101,7 +101,7 @@ def _repeats(table, column: str, key: str) -> bool:
 
 
 def _places(table, keys: list[str], measures: list[str]) -> list[str]:
-    """Return the measures that distinguish rows with equal keys. Their values recur, like points of a grid."""
+    """Return the measures that distinguish rows with equal keys. A measure's values must recur, like a grid's."""
     # Grouping needs at least one column; this constant column serves if there are no keys.
     table, chosen_measures = table.assign(**{"": 0}), [""]
     while (alike := table.duplicated([*keys, *chosen_measures], keep=False)).any():

@@ -41,7 +41,7 @@ class Spread(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Detectable errors of a too narrow and of a too wide standard deviation, as shares of the right value."""
+    """Smallest detectable errors of standard deviations, too narrow and too wide, as shares of the right value."""
 
     narrow: float
     wide: float

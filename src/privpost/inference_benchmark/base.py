@@ -38,7 +38,7 @@ class Budget(NamedTuple):
 
 
 class Records(NamedTuple):
-    """Contributions of each record to the released coordinates (k, n, q) and to the sufficient statistics (k, n, d)."""
+    """Contributions of each record: (k, n, q) to the released coordinates, (k, n, d) to the sufficient statistics."""
 
     released: np.ndarray
     statistics: np.ndarray
@@ -140,7 +140,7 @@ class Task(ABC):
         return theta.reshape(*np.shape(statistics)[:-1], self.size)
 
     def naive(self, releases, size: int, rng) -> np.ndarray:
-        """Draws (k, size, p) from conjugate posteriors that take the releases (k, q) for noiseless statistics."""
+        """Draws (k, size, p) from conjugate posteriors that treat the releases (k, q) as noiseless statistics."""
         drawn = self.model.sample(self.mechanism.naive_posterior(releases), rng, size)
         return drawn.reshape(size, len(releases), self.size).transpose(1, 0, 2)
 

@@ -76,8 +76,8 @@ def ranks(draws, effective: float, theta, rng) -> np.ndarray:
     """Return ranks (p,) in [0, 1] of the true parameters (p,) among draws (draws, p).
 
     If draws have the posterior's law, ranks are uniform. Draws are thinned to their effective sample size, since
-    dependent draws spread ranks too far (Talts et al. 2018). A parameter's rank is
-    drawn uniformly between the ranks of its two neighbouring draws.
+    dependent draws spread ranks too far (Talts et al. 2018). A parameter's rank is drawn uniformly between the ranks of
+    its two neighbouring draws.
     """
     thinned = draws[:: math.ceil(len(draws) / np.clip(effective, 1, len(draws)))]
     below, equal = (thinned < theta).sum(axis=0), (thinned == theta).sum(axis=0)

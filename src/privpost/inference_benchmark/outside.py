@@ -1,4 +1,4 @@
-"""Methods and tasks from outside this package, in a user's file or in an installed package, and draws in files."""
+"""Methods from a user's file or an installed package, tasks from a user's file, and draws from files."""
 
 import dataclasses
 import gzip
@@ -60,7 +60,7 @@ class Setting(NamedTuple):
 
     @property
     def budget(self) -> Budget:
-        """Budget of four chains with `draws` draws in all, and as many burn-in steps as draws in each chain."""
+        """Budget of four chains with `draws` draws in all. Each chain has as many burn-in steps as draws."""
         return Budget(4, self.draws // 4, self.draws // 4)
 
 

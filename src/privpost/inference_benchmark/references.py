@@ -118,7 +118,7 @@ def counts(model, n: int, scale: float, releases) -> list:
 
 
 class _Inner(NamedTuple):
-    """All contingency tables of n records by the nodes with children. The other nodes are leaves."""
+    """All contingency tables that cross the nodes with children, for n records. The other nodes are leaves."""
 
     # Log-probability (tables,) of each table under the prior, up to a constant.
     log_prior: np.ndarray
@@ -149,7 +149,11 @@ def _inner(model, n: int) -> _Inner:
 
 
 def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
-    """Return the weights of all tables and, for each parameter of a leaf: index of its ones, totals, distributions."""
+    """Return the weights (tables,) and, for each parameter of a leaf, a tuple that describes its number of ones.
+
+    The tuple has the index of the ones in the release, the number of records (tables,) that the parameter governs, and
+    the distribution functions of the ones for all such numbers.
+    """
     # One increasing array has the distribution functions of all totals, with n + 1 values each. Each function is raised
     # by 1 over the previous function, so that one search serves all totals.
     ones = np.arange(n + 1.0)

@@ -119,7 +119,7 @@ class Stock(NamedTuple):
 
 
 def look(study: Study, cells: Sequence[Cell], *, fresh: bool = False) -> Stock:
-    """Return which cells the store lacks, and what changed in the code of the others. `fresh` ignores the store."""
+    """Return which cells the store lacks, and how the code of the others changed. `fresh` ignores the store."""
     origin, missing, behind = Origin(study), [], {}
     for cell in cells:
         try:

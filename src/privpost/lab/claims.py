@@ -23,7 +23,7 @@ from privpost.lab.schema import SettingError
 VERDICTS = ("holds", "holds in part", "does not hold", "not testable")
 # The outcomes of checks on stand-ins, which are data that replace the paper's own. Stand-ins decide no verdict.
 SEEN = ("seen", "not seen")
-# Marks of claims of which all, some or no checks pass. A dagger marks data that stand in for the paper's own.
+# Marks of claims, by whether all, some or no checks pass. A dagger marks data that stand in for the paper's own.
 MARKS = ("●", "◐", "✖")
 
 

@@ -56,7 +56,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
 
 
 def _folded(group: dict[str, dict]) -> dict:
-    """Of rows that differ only in numbers, return the one with the smallest ε, with lists of these numbers."""
+    """Of rows that differ only in numbers, return the row with the smallest ε. Its `varied` lists these numbers."""
     ordered = [row for _, row in sorted(group.items(), key=lambda item: (float(item[1]["epsilon"]), item[0]))]
     columns = zip(*(dict(_leaves(row)).items() for row in ordered), strict=True)
     values = {column[0][0]: [value for _, value in column] for column in columns}

@@ -243,7 +243,7 @@ def values(word: str) -> list:
 
 
 def ends(word: str) -> list:
-    """Return both ends if an override gives another sweeper an interval, or else the result of `values`."""
+    """Return both ends of the interval in an override for another sweeper; without one, the result of `values`."""
     if (interval := re.search(r"interval\(([^(),]+),([^(),]+)\)", word)) is None:
         return values(word)
     values(f"{word.split('=', 1)[0]}=[{interval[1]},{interval[2]}]")

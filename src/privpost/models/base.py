@@ -208,7 +208,7 @@ class ConjugateModel(metaclass=Checked):
         return prior + self.update(check_length("statistics", statistics, prior.shape[-1]))
 
     def update(self, statistics: np.ndarray) -> np.ndarray:
-        """Increment (..., k) of the parameters by statistics (..., d). By default, it equals the statistics."""
+        """Increment (..., k) that statistics (..., d) add to the parameters. By default, it equals the statistics."""
         return statistics
 
     def natural_parameters(self, parameters) -> np.ndarray:

@@ -59,7 +59,7 @@ class EventCounts(metaclass=Checked):
 
     @property
     def records(self) -> np.ndarray:
-        """All possible events, one a row (cells · ΠK_d, 1 + fields). Field d has K_d levels."""
+        """All possible events as rows, shape (cells · ΠK_d, 1 + fields). Field d has K_d levels."""
         return self.events(np.arange(self.n_records))
 
     @property

@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> tuple[int, dict[str, Any] | None]:
 
 
 def _again(spec, terms, path: Path) -> dict[str, Any]:
-    """Return an earlier statement, which must have the same terms, less its posterior and synthetic data."""
+    """Return an earlier statement without its posterior and synthetic data. Its terms must equal `terms`."""
     try:
         earlier = json.loads(path.read_bytes())
         same = all(earlier[key] == json.loads(_json(value)) for key, value in terms.items())
@@ -113,7 +113,7 @@ def prepared(spec: Specification, kind: models.Kind) -> tuple[Mechanism, dict[st
 
 
 def calibrate(spec: Specification, kind: models.Kind) -> tuple[AdditiveNoiseMechanism, float | None]:
-    """Return the mechanism with the least noise that the budget allows, and its proved ε (None if simulated).
+    """Return the mechanism with the least noise that the budget allows, and its proved ε (None for simulated noise).
 
     Raises:
         SettingError: opendp is missing, or the noise would be too large or too small for the backend.

@@ -12,8 +12,8 @@
 
 A `*` stands for any text, in headings too (`## F7-*`). The text is rendered for each failed check that a pattern fits.
 In the text, `number` is the claim's evidence, `check` is the failed check, `star` is the part of the check that the
-first `*` fits, and `passed` says which checks pass. A reason explains nothing if its text is rendered to nothing or
-needs a number that the evidence does not have.
+first `*` fits, and `passed` says which checks pass. A reason does not apply if its rendered text is empty, or if
+the text needs a number that the evidence does not have.
 """
 
 import re

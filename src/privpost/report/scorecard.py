@@ -261,7 +261,7 @@ def _entry(labels: Sequence[str], values: Sequence) -> str:
 
 
 def _with_error(value: Any, error: float | None) -> str:
-    """Return a value as text: four digits, or as many as its standard error, which has two."""
+    """Return a value as text to four digits or, with a standard error, to the second digit of this error."""
     if error and not isinstance(value, str) and math.isfinite(error):
         places = max(0, 1 - math.floor(math.log10(error)))
         if places <= DIGITS:

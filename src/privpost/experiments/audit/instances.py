@@ -218,7 +218,7 @@ def neighbours(mechanism: Mechanism, vertices: bool = False) -> list[tuple[np.nd
 
     All pairs are returned, up to the order of records. With `vertices`, or if there are too many pairs, the common
     records of each returned pair are all equal. If there are too many pairs, only a few possible records are used.
-    Logistic regression adds pairs in a plane.
+    Logistic regression on two features counts as having too many, and adds `_pushed_pairs`.
     """
     (size, records_at), n = _alphabet(mechanism.model), mechanism.n
     in_plane = isinstance(mechanism, LogisticSampling) and mechanism.model.dimension == 2
@@ -254,7 +254,7 @@ def _pushed_pairs(bound: float, length: float, n: int) -> list[tuple[np.ndarray,
 
 
 def copies(mechanism: Mechanism, release) -> int:
-    """Return the number of draws of θ, or of vectors of statistics, in each release of an array (size, ...)."""
+    """Return how many draws of θ, or vectors of statistics, one release contains. Releases have shape (size, ...)."""
     noisy = mechanism.releases == "statistics"
     expected = width_of(mechanism) if noisy else math.prod(mechanism.model.theta_shape)
     return max(1, release[0].size // expected)
@@ -277,8 +277,8 @@ def features(mechanism: Mechanism, release, pair) -> np.ndarray:
     """Return features (size, columns) of releases. An audited event is a half-line of one column.
 
     The first column is the log-likelihood ratio, if the law is known up to a constant. For noisy statistics, one column
-    is the smallest shift of a changed coordinate away from the second data set. The other columns are values, extremes,
-    sums and differences of up to 8 coordinates.
+    tells how far the noise moves them away from the second data set: the least over the coordinates in which the data
+    sets differ. The other columns are values, extremes, sums and differences of up to 8 coordinates.
     """
     size, count = len(release), copies(mechanism, release)
     first, second = (mechanism.model.sufficient_statistics(side) for side in pair)

@@ -116,7 +116,7 @@ class Gamma:
 # Cached, as neighbours' laws share most coordinates.
 @lru_cache(maxsize=256)
 def _beta_grid(a: float, b: float, low: float):
-    """Return a grid (k,) of log-odds, the scaled integral of a beta law up to each, and the log of the scale."""
+    """Return a grid (k,) of log-odds, a beta law's scaled integral (k,) up to each point, and the log of the scale."""
     reach = np.log((1 - low) / low)
     ends = -reach, reach
     # Coarse grids find where the mass lies, and a fine grid integrates over it.

@@ -73,7 +73,7 @@ def law_after(records, numbers, *, eta: float, count: int, precision: float, pow
 
     Args:
         records: records z (k, d), with d at most 2.
-        numbers: numbers (k,) of times that the records occur.
+        numbers: how often each record occurs (k,).
         eta, count, precision, power: step size η, number of steps, the prior's precision, and power ρ of the
             likelihood.
         order: highest order of a divergence. The nodes reach far enough for it.

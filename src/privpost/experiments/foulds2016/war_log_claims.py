@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 
 def stands_in(dataset: str, ours: bool = False) -> bool:
-    """Return whether verdicts leave out a data set: stand-ins always, and our selection unless the claim is `ours`."""
+    """Return whether verdicts leave out a data set: any stand-in and, unless the claim is `ours`, our selection."""
     return catalogue.load(dataset).stand_in or (dataset in OWN_SELECTION and not ours)
 
 

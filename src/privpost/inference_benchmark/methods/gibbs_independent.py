@@ -1,4 +1,4 @@
-"""Gibbs sampling that takes the sums inside and outside the bounds for independent (Bernstein and Sheldon 2018)."""
+"""Gibbs sampling that treats sums inside and outside the bounds as independent (Bernstein and Sheldon 2018)."""
 
 import numpy as np
 

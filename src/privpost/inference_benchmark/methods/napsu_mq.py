@@ -1,4 +1,4 @@
-"""The posterior of NAPSU-MQ, which takes noisy counts for normal (Räisä, Jälkö, Kaski and Honkela 2023)."""
+"""The posterior of NAPSU-MQ, which treats noisy counts as normal (Räisä, Jälkö, Kaski and Honkela 2023)."""
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax

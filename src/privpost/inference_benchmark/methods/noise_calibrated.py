@@ -1,4 +1,4 @@
-"""Noise-calibrated likelihood on a grid of θ, where the noisy sum is taken for normal."""
+"""Noise-calibrated likelihood on a grid of θ, where the noisy sum is treated as normal."""
 
 import numpy as np
 

@@ -43,7 +43,7 @@ def infer(task, releases, rng, budget):
 
 
 class Scores:
-    """Transform of θ to coordinates that are each standard normal under the prior, given draws of θ from the prior.
+    """Transform, fitted to draws of θ from the prior, to coordinates that are each standard normal under the prior.
 
     If θ sums to one, each probability is first divided by one minus the sum of the probabilities before it.
     """

@@ -18,7 +18,7 @@ class Made(NamedTuple):
     """The function that makes a task, and its default arguments.
 
     Attributes:
-        make: function of name, prior, n, the mechanism's method id and budget.
+        make: function of the name, the prior, n, the method id of the mechanism, and the budget.
         prior: default parameters of the prior.
         n: default number of records.
         noises: method ids of the possible mechanisms, with the default first.

@@ -71,7 +71,7 @@ class UnboundedLaplace(LaplaceMechanism):
         return self.model.sample(self.model.posterior(latent), rng)
 
     def _factors(self, release, most: int) -> list[np.ndarray]:
-        """Log-weights (most + 1,) of 0, ..., `most` records, for each category."""
+        """For each category, the log-weights (most + 1,) of 0, ..., `most` records."""
         # Factors that depend on the total alone are left out.
         counts, prior = np.arange(most + 1.0), np.asarray(self.model.prior, float)
         return [

@@ -41,7 +41,7 @@ def utility(pairs, kind: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def largest_changes(alpha: float, beta: float, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each number k ≤ n of records, the largest changes of the utility over grid points and counts.
+    """For each number k ≤ n of records, return the utility's largest changes, over all grid points and counts.
 
     Returns:
         Two arrays (n + 1,), which are 0 at k = 0. Entry k of `moved` is the change if one of k records changes from 1

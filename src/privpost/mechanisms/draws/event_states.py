@@ -53,7 +53,7 @@ class TemperedEvents(Batched, PureMechanism):
         return count_tables.smallest_probabilities(self.model.sizes, self.truncation)
 
     def query(self, data) -> np.ndarray:
-        """Log-likelihood (ΠK_d,) of one state that has all events, at all vertices of the truncated simplices."""
+        """Log-likelihood (ΠK_d,) at all vertices of the truncated simplices, if all events are in one state."""
         counts = self.model.tables(self.model.sufficient_statistics(data)).sum(axis=-2)
         vertices = [
             np.where(np.eye(size, dtype=bool), 1 - (size - 1) * low, low)
@@ -122,13 +122,13 @@ class HiddenMarkovSampler(TemperedEvents):
         """Return releases of emission probabilities (..., K, levels), each from the end of a separate chain.
 
         Args:
-            observed: whether a cell's events are data, bool (chains, cells); other cells are held out. If `size` is
-                given, chains beyond the number of releases serve for diagnosis only.
+            observed: bool (chains, cells), whether a cell's events are data; other cells are held out. If `size` is
+                given, there may be more chains than releases. The additional chains serve for diagnosis only.
             watch: function of the iteration number and the chains' `State`, for diagnosis only.
 
         Returns:
-            The release. Its info is the chains' `End`. Only the states of the first chains, one chain for each
-            release, belong to it.
+            The release. Its info is the chains' `End`. Only the states of the first chains, one for each release,
+            belong to the release.
         """
         lead = np.shape(statistics)[:-1] if size is None else (size,)
         law = self._law(statistics, lead, size, observed)

@@ -187,7 +187,10 @@ class LogisticOutputNoise(_GaussianLogistic):
         return posterior.accepted_mode(lambda w: np.linalg.norm(posterior.gradient(w)) <= self.tolerance, start)
 
     def draw(self, statistics, rng, size=None, *, start=None, prepared=None) -> Release:
-        """Return releases (size, d) about one data set and the mode for later searches, or (..., d) without `size`."""
+        """Return releases (..., d).
+
+        If `size` is given, return releases (size, d) about one data set, and the mode for later searches.
+        """
         if size is None:
             return Release(self.perturb(statistics, rng))
         mode = prepared or self.prepare(statistics, start)

@@ -132,7 +132,7 @@ class LogisticSampling(Batched, Mechanism):
     def prepare(self, statistics, start=None, size=None) -> logistic_exact.Envelope | LogisticPosterior:
         """Return what `draw` needs for these statistics: the law of the proposals or, in public time, the posterior.
 
-        `size` is the number of draws. None chooses a law with few proposals per draw.
+        `size` is the number of draws. If it is None, the law has few proposals per draw.
 
         Raises:
             ValueError: a record exceeds the feature bound, there are not n records, or a draw would take too long.
@@ -269,7 +269,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @property
     def sensitivity(self) -> float:
-        """Largest change 2ρcB of the gradient of the tempered log-likelihood, over all w."""
+        """Largest change 2ρcB of the tempered log-likelihood's gradient, over all w."""
         return 2 * self.power * self.model.feature_bound * self.model.slope_bound
 
     @property
@@ -321,7 +321,7 @@ class LogisticDraw(LogisticSampling, WeightedPosterior):
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Models with one weight and with two weights, drawn from with every weighting."""
+        """Models with one weight and with two weights, each with every weighting."""
         one, two = (partial(BinaryRegression, d) for d in (1, 2))
         return [
             cls(one(1.0), 4, 2.0, weighting="direct"),

@@ -101,7 +101,7 @@ class PosteriorDraw(Rounded, ConjugateDraw):
 
     @property
     def loss(self) -> Beta:
-        """Bound on a draw's privacy loss, as a law from `losses`: `Beta` for the two categories of smallest prior."""
+        """Bound on a draw's privacy loss, as a law from `losses`: `Beta` of the two smallest prior parameters."""
         law = self.release_law(np.zeros(len(self.model.prior)))
         return Beta(tuple(sorted(law.tolist())[:2]), self.r, self.n - 1 if len(law) == 2 else 0)
 

@@ -48,10 +48,10 @@ class Rounded:
         return float(np.sqrt((mean * (1 - mean)).max() / (law.sum() + 1)))
 
     def rounding(self, bits: int) -> dict[str, float]:
-        """Return what a statement says about rounding, an error of standard deviation about 2^-bits/√12.
+        """Return what a statement says about rounding. It adds a standard deviation of about 2^-bits/√12.
 
         Raises:
-            ValueError: with so few bits all draws would be rounded to one number, or a parameter is too large.
+            ValueError: with so few bits, all draws would be rounded to one number, or a parameter is too large.
         """
         added, typical = 2.0**-bits / math.sqrt(12), self.typical_deviation
         if not typical > added / MOST_ROUNDED:
@@ -114,8 +114,9 @@ class Rounded:
 def public_counts(n: int, levels: int) -> list[list[int]]:
     """Return eight lists of counts of n records, for the timing of draws.
 
-    Four lists have all records in the first category, all in the last, an eighth in the first and the rest in the last,
-    or even counts. Each has a copy with one record moved, as special numbers may take more or less time.
+    In four lists, the records are (1) all in the first category, (2) an eighth in the first and the rest in the last,
+    (3) spread evenly, or (4) all in the last. Each list has a copy with one record moved, as special numbers may take
+    more or less time.
     """
     even = [n // levels + (level < n % levels) for level in range(levels)]
     most = [[n, *(0,) * (levels - 1)], [n // 8, *(0,) * (levels - 2), n - n // 8], even]

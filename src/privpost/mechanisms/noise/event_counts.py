@@ -67,7 +67,7 @@ class EventCountsLaplace(LaplaceMechanism):
     def posterior(self, release, draws: int, rng: np.random.Generator) -> noise_aware_draws.Draws:
         """Return draws (draws, K, levels) of the emission probabilities given one release and the law of the noise.
 
-        For one state and one cell the draws are exact. Otherwise they come from four Markov chains, which treat the
+        For one state and one cell, the draws are exact. Otherwise they come from four Markov chains, which treat the
         counts of a cell as independent Poisson variables. The law of the chains is a little wider than the posterior.
         The order of the states differs between chains.
         """

@@ -89,7 +89,10 @@ class LaplaceMechanism(PureMechanism, AdditiveNoiseMechanism):
         return (-np.log(2 * scale) - distance / scale).sum(axis=-1)
 
     def posterior(self, release: ArrayLike, draws: int, rng: np.random.Generator) -> Draws:
-        """Return draws of θ given one release: (draws, 2) for clamped moments, whose exact sums are taken as normal."""
+        """Return draws of θ given one release.
+
+        For clamped moments, the shape is (draws, 2), and the exact sums are taken as normal.
+        """
         if not isinstance(self.model, ClampedMoments):
             return super().posterior(release, draws, rng)
         check_given(release, (2,), draws, rng)

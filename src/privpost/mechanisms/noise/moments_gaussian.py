@@ -15,9 +15,9 @@ from privpost.samplers.noise_aware.regression import Noise
 class MomentsGaussian(GaussianNoise, NoisyMoments):
     """Second moments plus N(0, σ²) noise in units of the bounds. Products of two features are multiplied by √2.
 
-    For one feature the L2 sensitivity is 2, attained by the records (1, 1) and (1, −1). For more features it is √4.5.
+    For one feature, the L2 sensitivity is 2, attained by the records (1, 1) and (1, −1). For more features it is √4.5.
     To see this, let two records x, x′ have norms r, r′ ≤ 1 and labels q, q′. The squared distance of their moments is
-    r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)². For the worst x·x′ = −qq′/2 this is at most
+    r⁴ + r′⁴ − 2(x·x′)² + r²q² + r′²q′² − 2(x·x′)qq′ + (q² − q′²)². For the worst x·x′ = −qq′/2, this is at most
     2 + q² + q′² + q⁴ + q′⁴ − 1.5 q²q′². This bound is convex in q² and in q′², so its maximum 4.5 is at a corner.
 
     Raises:

@@ -15,7 +15,7 @@ from privpost.samplers.noise_aware.regression import Noise
 class MomentsLaplace(PureMechanism, NoisyMoments):
     """Second moments in units of the bounds, plus independent Laplace noise of scale Δ/ε.
 
-    The release is ε-DP (Bernstein and Sheldon 2019, section 3). For one feature the L1 sensitivity is Δ = 3, attained
+    The release is ε-DP (Bernstein and Sheldon 2019, section 3). For one feature, the L1 sensitivity is Δ = 3, attained
     by the records (1, 1) and (0, 0). For d > 1 features, the Cauchy-Schwarz inequality bounds Δ by
     √(d(d − 1)/4 + 2d + 1) times the L2 sensitivity √4.5 of `MomentsGaussian`, which multiplies products of two features
     by √2.

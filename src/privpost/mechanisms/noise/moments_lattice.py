@@ -21,7 +21,7 @@ SHIFT = 10
 
 @dataclass(frozen=True)
 class LatticeMoments:
-    """Adds noise to the sums over records of v_i v_j, where v = (1, x, y) has features x and label y in [−1, 1].
+    """Adds noise to the sums Σ v_i v_j over all records, where v = (1, x, y) has features x and label y in [−1, 1].
 
     Sums for i ≤ j are released in steps of 4^-SHIFT, except the first sum, the public n. For the sensitivity, let u and
     w be the absolute values of v in the two records that differ. Let D_i = |u_i² − w_i²| ≤ 1, and let B be the set of

@@ -103,7 +103,7 @@ class RandomisedResponse(PureMechanism):
         return float(self._splits(tuple(map(int, true)), tuple(map(int, reported))))
 
     def _splits(self, true: tuple[int, ...], reported: tuple[int, ...]) -> float:
-        """Log-probability of the reports given the true counts, summed over all tables with these margins."""
+        """Log-probability of the reports given the true counts, by a sum over all tables with these two margins."""
         if len(true) == 0:
             return 0.0 if not any(reported) else -np.inf
         row, terms = self.size - len(true), []

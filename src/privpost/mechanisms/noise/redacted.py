@@ -95,7 +95,7 @@ class RedactedLaplace(LaplaceMechanism):
 
     @property
     def sensitivity(self) -> Any:
-        """Sensitivity max(|low|, |high|, high − low), where low and high bound t(x); (trials,) for several trials."""
+        """Sensitivity max(|low|, |high|, high − low) for low ≤ t(x) ≤ high. For several trials, an array (trials,)."""
         delta = redacted_sensitivity(*self.model.ends)
         return delta if np.ndim(delta) else float(delta)
 

@@ -44,7 +44,7 @@ class GammaPoisson(GammaPrior):
         return _half_above(pdtrik(probability, theta), probability)
 
     def predictive_quantile(self, probability) -> np.ndarray:
-        """Quantile, plus a half, of the prior predictive law, a negative binomial distribution."""
+        """Quantile of a record, plus a half, under the prior predictive law, a negative binomial distribution."""
         quantile = nbdtrik(probability, self.shape, self.rate / (1 + self.rate))
         return _half_above(quantile, probability)
 

@@ -10,7 +10,10 @@ from privpost.models.networks.fourier_basis import transforms
 
 @functools.lru_cache(maxsize=64)
 def _basis(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return the counts' constant part (2m,) for n = 1, and an orthonormal basis (2m, |N_I| − 1) of the rest."""
+    """Return a vector (2m,) and an orthonormal basis (2m, |N_I| − 1).
+
+    Counts agree if they are n times the vector plus a combination of the basis.
+    """
     backward = transforms(model)[1]
     return backward[:, 0], np.linalg.qr(backward[:, 1:])[0]
 

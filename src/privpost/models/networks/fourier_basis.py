@@ -27,7 +27,7 @@ def closure(model: BayesianNetwork) -> tuple[tuple[int, ...], ...]:
 
 
 def signed_sums(data, subsets) -> np.ndarray:
-    """Return, for each subset of columns, the sum of (−1)^(a record's number of ones in the subset) over records.
+    """Return, for each subset of columns, Σ (−1)^k over records, where k counts the record's ones in the subset.
 
     Data (..., n, |I|) give sums (..., len(subsets)), which are 2^(|I|/2) times the contingency table's Fourier
     coefficients.
@@ -38,7 +38,7 @@ def signed_sums(data, subsets) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def transforms(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
-    """Return the matrices from counts to signed sums (|N_I|, 2m), and from signed sums to counts (2m, |N_I|).
+    """Return a matrix (|N_I|, 2m) from counts to signed sums, and a matrix (2m, |N_I|) from signed sums to counts.
 
     The signed sum of a subset is read off one family that contains the subset. A family's count is 2^−|family| times
     the signed sums of the family's subsets, added with signs (theorem 2 of Zhang et al. 2016).

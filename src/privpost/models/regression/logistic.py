@@ -147,11 +147,11 @@ class LogisticPosterior:
         return self.precision_of(self.curvatures(self.features @ weights))
 
     def slopes(self, predictors: np.ndarray) -> np.ndarray:
-        """Derivatives y - p (n,) of the records' log-likelihoods with respect to their predictors (n,)."""
+        """Derivatives (n,), y - p, of the records' log-likelihoods with respect to their predictors (n,)."""
         return self.labels - expit(predictors)
 
     def curvatures(self, predictors: np.ndarray) -> np.ndarray:
-        """Second derivatives p (1 - p) (n,) of the records' losses with respect to their predictors (n,)."""
+        """Second derivatives (n,), p (1 - p), of the records' losses with respect to their predictors (n,)."""
         probability = expit(predictors)
         return probability * (1 - probability)
 

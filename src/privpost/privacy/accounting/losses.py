@@ -149,7 +149,7 @@ class Beta(Law):
     """A share that is drawn from a beta law with parameters prior + weight · counts, truncated to `ends`.
 
     `others` is the number of records in the two categories of the share, without the record in which neighbours differ.
-    For more than two categories `others` is 0, as all other records may be in a third category.
+    For more than two categories, `others` is 0, as all other records may be in a third category.
     """
 
     prior: tuple[float, float]

@@ -18,7 +18,7 @@ _LEAST = 1e-12
 
 
 def nearest(make: Callable[[float], Any], weighting: str, epsilon: float, delta: float | None) -> tuple[Any, float]:
-    """Return the mechanism within a budget that is nearest to the true posterior, and an upper bound of its ε.
+    """Among mechanisms within a budget, return the one nearest to the true posterior, and an upper bound of its ε.
 
     Args:
         make: function that returns the mechanism, given an ε for "ops" and otherwise a coefficient.

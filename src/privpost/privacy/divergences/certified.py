@@ -50,7 +50,7 @@ def gamma_rdp(shape: Fraction, rates: tuple[Fraction, Fraction], order: float) -
 
 
 def approximate_epsilon(rdp: float, order: float, delta: float) -> float:
-    """Return an upper bound of the ε at δ that a Rényi DP parameter `rdp` of order λ implies.
+    """Return an upper bound of the ε that a Rényi DP parameter `rdp` of order λ implies at δ.
 
     This ε is max{0, rdp + ln((λ−1)/λ) − (ln δ + ln λ)/(λ−1)} (Canonne, Kamath and Steinke 2020, proposition 12).
     """

@@ -112,7 +112,7 @@ class Neighbours(NamedTuple):
         return first, second
 
     def integrals(self, of: Callable, edges) -> np.ndarray:
-        """Return the log-integrals (pairs, panels) of exp(of(ln p, ln q)) over panels (panels, 2)."""
+        """Return the logarithms (pairs, panels) of ∫ exp f over panels (panels, 2), with f = of(ln p, ln q)."""
         u, log_weights = nodes(edges)
         return _log_sum(of(*self.logs(u)) + log_weights)
 
@@ -181,7 +181,7 @@ def rdp(mechanism: Any, orders) -> np.ndarray | None:
     flat = np.ravel(np.asarray(orders, float))
     largest = np.zeros(len(flat))
     for block in pairs.blocks():
-        # Orders whose divergence is infinite already need no further block.
+        # Orders whose divergence is already infinite need no further block.
         finite = np.isfinite(largest)
         largest[finite] = np.maximum(largest[finite], _renyi(block, mechanism, flat[finite]))
     return largest.reshape(np.shape(orders))

@@ -64,7 +64,7 @@ def gamma_divergence(shape, rate, step, order) -> np.ndarray:
 
 
 def dirichlet_categorical_supremum(prior, n: int, order, r=1.0, m=1.0, supremum: str = "exact") -> np.ndarray:
-    """Largest Rényi divergence between the posteriors of neighbouring data sets of categorical or binary records.
+    """Largest Rényi divergence between posteriors for neighbouring data sets. Records are categorical or binary.
 
     The posterior is Dirichlet(α/m + r·counts). The diffused mechanism has r < 1 (algorithm 2), the concentrated
     mechanism has m < 1 (algorithm 3), and the direct posterior has r = m = 1.

@@ -34,7 +34,7 @@ class Content(NamedTuple):
     last: str
 
     def spent(self, number: int | None = None) -> dict[str, float]:
-        """Return the summed ε and the summed δ of the first `number` releases. By default all releases are summed."""
+        """Return the summed ε and the summed δ of the first `number` releases. By default, all releases are summed."""
         entries = self.entries[:number]
         return {key: sum(float(entry[key]) for entry in entries) for key in ("epsilon", "delta")}
 
@@ -43,7 +43,7 @@ class Content(NamedTuple):
     ) -> float:
         """Return the ε at δ of the first `number` releases together, or inf if no ε is known.
 
-        By default all releases count. The result is valid only if no release influenced the choice of a later release.
+        By default, all releases count. The result is valid only if no release influenced the choice of a later release.
 
         Raises:
             SettingError: a line that was written by hand states numbers that no release can have.

@@ -171,7 +171,7 @@ class Ledger:
             statistics: sufficient statistics (..., d). Each leading index is one release.
             rng: source of randomness, or of noise.
             size: number of releases about a single data set's statistics (d,), along a new first axis.
-            repeats: slice of the trials along the first axis. Each trial has the whole budget. By default all releases
+            repeats: slice of the trials along the first axis. Each trial has the whole budget. By default, all releases
                 are about the same people, and their costs add up.
             settings: passed to `draw`.
 

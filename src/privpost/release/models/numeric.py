@@ -137,7 +137,7 @@ class NumericFamily(Sum, Predictive):
 
     @abstractmethod
     def rounding(self, resolution: float, theta: np.ndarray) -> str:
-        """Return in words what rounding records to a resolution changes, given draws (draws,) of θ."""
+        """Return a text on what changes if records are rounded to a resolution, given draws (draws,) of θ."""
 
     def posterior(self, spec, mechanism, release, rng):
         family = self.family(spec)

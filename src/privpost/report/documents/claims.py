@@ -75,7 +75,7 @@ def failed(card):
 
 
 def failing(card) -> str:
-    """Return the text in Markdown on claims that fail, each under a heading with failed checks, reasons and links."""
+    """Return Markdown on claims that fail: for each, a heading, the statement, failed checks, reasons and links."""
     # A statement that is claimed of several data sets is printed once.
     parts: list[str] = []
     first: dict[str, str] = {}

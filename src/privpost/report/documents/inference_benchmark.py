@@ -102,7 +102,7 @@ def optional(scores: pd.DataFrame) -> str:
 def deviations(scale: float) -> str:
     """Return the exact posterior's sds given the published counts, if their Laplace noise has this scale."""
     task = made("log_linear", [2, 2], 100, 4 / scale)
-    # In this array, classes vary within features, and the first level is a one.
+    # In `release`, classes vary within features, and the first level is a one.
     release = PUBLISHED.transpose(1, 0, 2).reshape(1, 8)
     sd = task.reference(release, DRAWS, np.random.default_rng(0))[0].std(axis=0)
     # The features by class come first, and the class comes last.
@@ -110,7 +110,7 @@ def deviations(scale: float) -> str:
 
 
 def chance() -> dict[str, str]:
-    """Return TARP's scores of exact and of too narrow posteriors, and how often TARP sees that they are too narrow."""
+    """Return TARP's scores of exact and of narrower posteriors, and how often TARP rejects the narrower ones."""
     exact, narrow = (tarp(factor) for factor in (1.0, 0.9))
     limit = np.quantile(exact, 0.95)
     return {

@@ -249,7 +249,7 @@ def envelope(
 
 
 def _merged(posterior, start: Envelope | None = None) -> tuple[LogisticPosterior, np.ndarray | None]:
-    """Return the law with equal columns merged and its combinations (r, d) of weights, or the posterior and None."""
+    """Return the `law` and the `basis` of an `Envelope`: with equal columns merged, or else the posterior and None."""
     if start is not None and start.basis is not None and np.array_equal(start.posterior.features, posterior.features):
         return replace(posterior, features=start.law.features, radius=None), start.basis
     # The likelihood depends on the weights of m equal columns x through their sum, as √m x times sum/√m. Weights of
@@ -289,7 +289,7 @@ def _shell(posterior, mode, gradient, scales, begin: float, end: float) -> Shell
 
 
 def _floors(posterior, mode, scales, end: float) -> np.ndarray:
-    """Return the least curvature (n,) of each record's loss, over predictors within end · s̄_i of that at the mode."""
+    """Return c_i (n,): the loss of record i exceeds its tangent at m by at least ½ c_i s_i² if |s_i| ≤ end · s̄_i."""
     reach = np.divide(end, scales, out=np.zeros_like(scales), where=scales > 0)
     return posterior.curvature_floor(posterior.features @ mode.mean, reach)
 

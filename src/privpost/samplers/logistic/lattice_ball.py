@@ -75,7 +75,7 @@ class Table(NamedTuple):
 
 @dataclass(frozen=True)
 class LatticeBall(PublicTime):
-    """Lattice, table and time of a draw, from public numbers alone.
+    """Lattice, table and time of a draw, computed from public numbers alone.
 
     Attributes:
         spacing: lattice spacing γ; None for a default that is fine enough for the bounds on the time.

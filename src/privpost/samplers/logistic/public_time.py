@@ -30,7 +30,7 @@ EXACT = True
 
 @dataclass(frozen=True)
 class PublicTime:
-    """Numbers of gradient steps and proposals for draws, from public numbers alone.
+    """Numbers of gradient steps and of proposals for draws, computed from public numbers alone.
 
     Attributes:
         n, dimension: number of records, and of features.

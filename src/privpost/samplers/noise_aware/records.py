@@ -25,7 +25,7 @@ RARE = 8.0
 
 
 class State(NamedTuple):
-    """Bits (chains, n, |I|) of the latent records, and counts (chains, m, 2) of ones and of zeros for each θ."""
+    """Bits (chains, n, |I|) of the latent records, and counts (chains, m, 2): for each θ, how many bits are 1 and 0."""
 
     records: np.ndarray
     counts: np.ndarray
@@ -97,7 +97,7 @@ class Records:
         return State(data.astype(np.int8), counts.reshape(self._release.shape))
 
     def step(self, state: State, rng: np.random.Generator) -> tuple[State, None]:
-        """Try every flip in all chains, then every shift in most or some chains."""
+        """Try every flip in all chains, then every shift in the chains that take part in `shifts`."""
         flips(*state, self._release, self._scale, self._prior, self._graph, rng)
         shifts(*state, self._release, self._scale, self._prior, self._graph, rng, RARE)
         return state, None
@@ -254,7 +254,7 @@ def _flipping(old, new):
 
 @inner
 def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
-    """Flip a record's bit and the descendants that follow it, and return how much distances from noisy counts grow."""
+    """Flip a record's bit, then descendants at random, and return how much distances from noisy counts grow."""
     # `added` is zero before and after.
     cost = _flip(bits, code[node], node, noisy, count, added, graph)
     for k in range(graph.after_first[node], graph.after_first[node + 1]):
@@ -276,7 +276,10 @@ def _cascade(bits, code, node, theta, noisy, count, added, graph, rng):
 
 @inner
 def _flip(bits, j, node, noisy, count, added, graph):
-    """Flip a bit that θ_j governs, add the changes of the children's configurations to `added`, and return the cost."""
+    """Flip a bit that θ_j governs, and return how much distances from noisy counts grow.
+
+    The changes of the children's configurations are added to `added`.
+    """
     one = np.int64(bits[node])
     cost = _moved(noisy, count, j, 1 - one, -1) + _moved(noisy, count, j, one, 1)
     count[j, 1 - one] -= 1

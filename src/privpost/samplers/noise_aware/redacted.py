@@ -58,7 +58,7 @@ def redacted_kernel(
     )
     smallest, largest = (n * end for end in model.statistic_support)
     table = Table.of(model, n, (low, high), segments)
-    # The pair (Σt(x), n) of each trial. The pair lies along the first axis, so that each of both entries is contiguous.
+    # The pair (Σt(x), n) of each trial. The pair lies along the first axis, so Σt(x) and n are each contiguous.
     statistics = np.full((2, len(release)), float(n))
     moments, centre, sd = np.empty((4, len(release))), *np.empty((2, len(release)))
 
@@ -83,7 +83,7 @@ def redacted_kernel(
 
 
 def sum_moments(model: UnivariateFamily, n: int, interval, segments: str, theta, moments) -> None:
-    """Write moments of sums of n records given θ (trials,) to `moments` (4, trials).
+    """Write to `moments` (4, trials) the moments of sums of n records given θ (trials,).
 
     The first two rows are the mean and the variance of the redacted sum. For "multinomial", the last two rows are the
     mean and the variance of the full sum. For "independent", the last two rows are the added means and the added

@@ -23,7 +23,7 @@ def weight_cdf(model: NormalRegression, moments, n: int, noise: Noise, at, start
     Args:
         model: the regression, with one feature.
         moments: noisy (Σx², Σxy, Σy²), shape (3,), in the data's units.
-        starts: number of draws from the prior, and as many around the release, to locate the mass.
+        starts: the mass is located by this many draws from the prior, and as many draws near the release.
         size: nodes per dimension of the first grids; the last grid has twice as many.
         seed: seed of the draws that locate the mass.
     """

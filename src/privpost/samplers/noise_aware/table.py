@@ -32,7 +32,7 @@ def cells(model: BayesianNetwork) -> tuple[np.ndarray, np.ndarray]:
 
 
 class State(NamedTuple):
-    """Numbers `table` (2^|I|, chains) of records in the cells, and the `counts` (2m, chains) that result."""
+    """The number of records in each cell, `table` (2^|I|, chains), and the resulting `counts` (2m, chains)."""
 
     table: np.ndarray
     counts: np.ndarray

@@ -30,7 +30,7 @@ def beaten(pairs, by: list[str], z: float) -> dict[tuple, dict[str, set[str]]]:
 
 
 def multiplicity(pairs):
-    """Yield two words of a claim: `z`, the critical value at the joint level, and `pairs`, the number of pairs."""
+    """Yield words for a claim's text: `z`, the critical value at the joint level, and `pairs`, the number of pairs."""
     yield word("z", critical_value(len(pairs), LEVEL))
     yield word("pairs", len(pairs))
 

@@ -144,7 +144,7 @@ def _line(config, arrays, index: int, row: Row) -> dict[str, Any]:
 
 
 def compared(second: Row, most: int) -> Iterator[tuple[str, Row]]:
-    """Yield pairs: a word for the column `first`, and a row that `second` is compared with.
+    """Yield the rows that `second` is compared with, each after its word for the column `first`.
 
     `most` is the largest number of states among rows with seeded starts.
     """

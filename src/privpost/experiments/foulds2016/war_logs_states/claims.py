@@ -27,7 +27,7 @@ PROCEDURE += "seeded starts beside them"
 
 
 def of_many(table, method: str):
-    """For models with the most states, yield data set, start, and a method's row on maps of most frequent states."""
+    """Yield data set, start and row of a method's models with the most states, for maps of most frequent states."""
     rows = select(table, method=method, summary="mode")
     rows = rows[rows.n_states == rows.groupby("dataset").n_states.transform("max")]
     for _, row in rows.iterrows():

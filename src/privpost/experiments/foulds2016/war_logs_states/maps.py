@@ -84,7 +84,7 @@ def turning_months(logs, states) -> np.ndarray:
 
 
 def turns(logs, months) -> list[dict]:
-    """Return one dict per region with the names of the region and of its month in `turning_months`."""
+    """Return one dict per region: its name, and the name of its month in `turning_months` (None if nan)."""
     named = (None if np.isnan(month) else logs.months[int(month)] for month in months)
     return [{"region": region, "month": month} for region, month in zip(logs.regions, named, strict=True)]
 
@@ -117,6 +117,6 @@ def maps_of(fits: list, all_rows: list, logs) -> dict[str, np.ndarray]:
 
 
 def used(maps, n_states: int) -> np.ndarray:
-    """Return numbers (shares, repeats) of states that hold at least each share `USED` of a map's cells."""
+    """Return, for each share in `USED`, how many states hold at least this share of a map's cells (shares, repeats)."""
     shares = np.stack([(maps == k).mean(axis=1) for k in range(n_states)])
     return np.array([(shares >= share).sum(axis=0) for share in USED.values()])

@@ -212,7 +212,7 @@ def _fixed(logs, setup: Setup, row: Row, rhat: float, ess: float) -> dict:
 
 
 def _paid(fixed: dict, kind: str) -> dict:
-    """Return the columns `fixed`, with the kind of a map's summary, and with this summary's guarantee."""
+    """Return the columns `fixed` for a map that is the summary `kind`, with this summary's guarantee."""
     # The ε of OPS covers its last sample only.
     free = {"guarantee": "none", "worst_case_epsilon": None} if (fixed["method"], kind) == ("ops", "mode") else {}
     return {**fixed, "summary": kind, **free}

@@ -33,7 +33,7 @@ MANY, SEEN = 500, 0.8
 
 
 def excess(rows):
-    """Return each row's distance from the reference draws, divided by that expected of `ess` independent draws."""
+    """Return each row's distance from the reference draws, divided by its expectation for `ess` independent draws."""
     return rows.distance / (NORMAL * np.sqrt(1 / rows.ess + 1 / rows.reference_draws))
 
 
