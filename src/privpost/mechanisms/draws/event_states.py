@@ -158,7 +158,7 @@ class HiddenMarkovSampler(TemperedEvents):
         return count_tables.unconverged_cost(self.model.sizes, self.truncation, self.epsilon, self.iterations)
 
     def cost(self) -> Cost:
-        """Pure cost 2Δ/T for a converged chain. The cost is ε if T > 1, and at most ε if T = 1."""
+        """Pure cost 2Δ/T of a draw from a converged chain, where T = max(1, 2Δ/ε). It is at most ε."""
         return Cost("pure", count_tables.sampling_cost(self.model.sizes, self.truncation, self.epsilon))
 
     def log_density(self, release, statistics) -> np.ndarray | None:

@@ -73,7 +73,7 @@ class Chains:
         self._law = given.scale, c, per_unit, table
 
     def _rates(self, noisy) -> np.ndarray:
-        """Return estimates (chains, cells) of the rates: weighted means of each cell's noisy field totals."""
+        """Return an estimate of each cell's rate (chains, cells), a weighted mean of its fields' noisy totals."""
         weights = 1 / np.array(self.prior.sizes)
         totals = np.add.reduceat(noisy, self._bounds[:-1], axis=-1) @ weights / weights.sum()
         return np.maximum(totals, 0.05 * max(totals[self.given.observed].mean(), 1.0))

@@ -78,7 +78,7 @@ def _log_partition(model: BetaBernoulli, statistics, a0) -> np.ndarray:
 def local_epsilon(model: BetaBernoulli, statistics, a0, grid: int) -> LocalEpsilon:
     """Return the local ε of data sets X: the largest |ln p(θ|X) − ln p(θ|X')| over neighbours X' and a grid of θ.
 
-    A neighbour X' has one success fewer or more. The log-ratio is ±logit θ + ln Z(X') − ln Z(X), where Z is the
+    A neighbour X' has one success fewer or more. The log-ratio is ±logit θ + ln(Z(X')/Z(X)), where Z is the
     normalising constant. Each of the two terms is at most Δ = ln((1−a0)/a0) in absolute value.
 
     Args:

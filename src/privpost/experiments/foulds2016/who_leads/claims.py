@@ -15,7 +15,7 @@ FACTOR = 3.0
 
 
 def checked(rows, sides):
-    """Yield, for each score and side: a check that all settings pass, the number that pass, and the extreme leads."""
+    """Yield for each score and side: whether all settings pass, how many pass, and the smallest and largest lead."""
     yield untestable("no setting is that far away")
     for (score, prefix), (words, part, right) in itertools.product(SCORES.items(), sides):
         if part.any():
