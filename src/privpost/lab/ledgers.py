@@ -29,8 +29,7 @@ def describe(study: Study, results: Iterable[Result]) -> str:
     of an account are about the same people, and is empty if each repeat draws new data. `published_epsilon` is the cost
     of publishing every repeat. A row of `mechanisms` has a mechanism's settings, cost, budget and kind of account.
     Mechanisms that differ only in numbers share a row. Its field `varied` has the values of each such number, from the
-    cheapest mechanism to the dearest.
-    Equal results give equal bytes.
+    cheapest mechanism to the dearest. Equal results give equal bytes.
     """
     groups: dict[tuple, list[dict]] = {}
     used: dict[tuple, dict[str, dict]] = {}
