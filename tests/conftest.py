@@ -16,7 +16,7 @@ import pytest
 
 import privpost.__main__  # noqa: F401  one BLAS thread, and the command line's folder of compiled code
 from privpost import configurations, experiments
-from privpost.lab import study
+from privpost.lab import compose, study
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -107,7 +107,7 @@ def composed_once(tmp_path_factory):
 
     Processes of one run of the tests, if they are several, read what one of them has composed.
     """
-    compose, folder = study.compose, tmp_path_factory.getbasetemp()
+    folder = tmp_path_factory.getbasetemp()
     composed = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "composed"
     composed.mkdir(exist_ok=True)
 
@@ -116,7 +116,7 @@ def composed_once(tmp_path_factory):
         path = composed / hashlib.sha256(repr((name, scale, state)).encode()).hexdigest()
         if not path.is_file():
             temporary = path.with_suffix(f".{os.getpid()}")
-            temporary.write_bytes(pickle.dumps(compose(name, scale)))
+            temporary.write_bytes(pickle.dumps(compose._composed(name, scale)[0]))
             temporary.replace(path)
         return path.read_bytes()
 

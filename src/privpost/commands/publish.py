@@ -15,9 +15,9 @@ from privpost.progress import counted
 
 def main(given: Namespace) -> int:
     """Publish the named studies, or all studies that are built completely, and return the exit status."""
-    studies = grid.load_studies(given.study or None, home=built("paper"))
+    asked = grid.load_studies(given.study or None, home=built("paper"))
     ready, refused = [], {}
-    for study in studies:
+    for study in asked:
         absent = [path for path in table_files(study) if not Path(path).is_file()]
         reason = (
             f"{absent[0]} is not built" if absent else ", ".join(grid.left_out(study)) and "its data are incomplete"
@@ -33,21 +33,22 @@ def main(given: Namespace) -> int:
         print(f"{name} stays as it is: {refused[name]}")
     if given.study and not ready:
         return 1
+    studies = grid.load_studies()
     # Without names all figures are drawn again, since the code that draws may have changed.
-    drawn = ready if given.study else grid.load_studies()
+    drawn = ready if given.study else studies
     _check_others(ready, drawn)
     changed = {study.name: _take_over(study) for study in ready}
-    for study in grid.load_studies() if any(changed.values()) else ():
+    for study in studies if any(changed.values()) else ():
         # The audit reads ledgers only.
         matters = {"ledger"} if study.text.get("reads") == "all" else {"ledger", "tables"}
         read = [name for name in grid.names_read(study) if matters & changed.get(name, set())]
         if read and study.name not in {other.name for other in ready}:
             print(f"{study.name} reads {', '.join(read)}, which changed: publish {study.name} again, too")
     print("scoring claims, drawing figures, rendering documents", file=sys.stderr, flush=True)
-    _overall(drawn)
-    beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(studies)}" * bool(unbuilt)
+    _overall(studies, drawn)
+    beside = f"; left as they are, since not built (make reproduce): {len(unbuilt)} of {len(asked)}" * bool(unbuilt)
     print(f"{counted(len(ready), 'study', 'studies')} published{beside}.")
-    steps.tell_outdated(grid.load_studies())
+    steps.tell_outdated(studies)
     return int(bool(given.study and refused))
 
 
@@ -97,11 +98,11 @@ def _files_of(study: Study) -> set[str]:
     return {*(f"{name}.csv" for name in study.tables), study.ledger_path.name, *documents}
 
 
-def _overall(drawn: list[Study]) -> None:
+def _overall(studies: list[Study], drawn: list[Study]) -> None:
     """Score all claims, draw figures, render documents and write checksums."""
     from privpost.report import documents, figures, scorecard
 
-    studies, path = grid.load_studies(), published.RESULTS / "scorecard.csv"
+    path = published.RESULTS / "scorecard.csv"
     before = scorecard.read(path) if path.is_file() and not published.altered(path) else None
     # The old scorecard is removed, so that an interrupted run does not leave it beside other tables and figures.
     path.unlink(missing_ok=True)

@@ -111,7 +111,7 @@ def test_a_second_rebuild_in_a_checkout_is_refused_also_without_snakemakes_locks
 
 @pytest.mark.parametrize("command", ["build", "publish"])
 def test_a_build_names_columns_without_a_meaning(rebuilt, monkeypatch, capsys, command):
-    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: None)
     assert privpost(command, "toy/curve") == 0
     assert "No meaning for curve.level: give it in TABLES of privpost/experiments/toy/curve" in capsys.readouterr().out
 
@@ -236,7 +236,7 @@ def test_a_rebuild_with_other_settings_says_that_it_need_not_agree(rebuilt, caps
 
 
 def test_publishing_says_what_is_not_built_and_what_is_left_of_other_settings(rebuilt, monkeypatch, capsys):
-    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: None)
     tables.gather_times(BUILT)
     shutil.copy("build/paper/results/times.csv", "results")
     shutil.rmtree("build")
@@ -259,7 +259,7 @@ def test_publishing_says_that_tables_are_published_where_documents_cannot_be_ren
 
 
 def test_publishing_writes_the_digests_of_the_cells(rebuilt, monkeypatch):
-    monkeypatch.setattr(publish, "_overall", lambda drawn: None)
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: None)
     assert privpost("publish", "toy/curve") == 0
     digests = {row["digest"] for row in published.read_times()}
     assert digests == {cell.digest for cell in rebuilt.cells()}
@@ -331,7 +331,7 @@ def test_publishing_one_study_does_not_sign_a_figure_of_another_that_was_altered
     other.parent.mkdir(parents=True)
     other.write_text("<svg/>")
     published.write_sums()
-    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: published.write_sums())
     assert privpost("publish", "toy/curve") == 0
     other.write_text("<svg></svg>")
     assert privpost("publish", "toy/curve") == 2
@@ -405,7 +405,7 @@ def test_publishing_one_study_does_not_sign_what_was_altered_of_another(rebuilt,
     other.parent.mkdir()
     other.write_text("a\n1\n")
     published.write_sums()
-    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: published.write_sums())
     assert privpost("publish", "toy/curve") == 0
     alter(TABLE)
     assert privpost("publish", "toy/curve") == 0

@@ -114,7 +114,7 @@ def test_studies_that_are_loaded_together_are_composed_once(reader, monkeypatch)
 
 def test_who_reads_a_ledger_that_publishing_changed_is_told(toy, reader, monkeypatch, capsys):
     """The published audit was once of mechanisms that no published ledger had any more."""
-    monkeypatch.setattr(publish, "_overall", lambda drawn: published.write_sums())
+    monkeypatch.setattr(publish, "_overall", lambda studies, drawn: published.write_sums())
     build(toy)
     assert cli.main(["publish", "toy/curve"]) == 0
     ledger = grid.load_study("toy/curve").ledger_path
