@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from privpost.commands import cli
 from privpost.lab import store
 
 QUICK = "geumlek2017/rdp_curves"
@@ -85,12 +86,15 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     assert slow.contents(RESULTS) == truth
 
 
-def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
+def test_damaged_results_are_set_aside_and_computed_again(smoke, truth, monkeypatch, capsys):
     """A cell in another one's place and an empty one; `test_store.py` has every kind of damage."""
     first, second = cells(smoke)
     first.write_bytes(second.read_bytes())
     second.write_bytes(b"")
-    output = smoke.run("privpost", "build", QUICK, "--scale", "smoke")
+    with monkeypatch.context() as patch:
+        patch.chdir(smoke.folder)
+        assert cli.main(["build", QUICK, "--scale", "smoke"]) == 0
+    output = "".join(capsys.readouterr())
     for victim in (first, second):
         assert f"set aside as {victim.name}.corrupt" in output
         store.read(victim)
@@ -106,31 +110,3 @@ def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
     log = (clone / f"logs/smoke/{QUICK}/part_1.log").read_text()
     assert "privpost: coefficient=0.5: RuntimeError: seeded failure" in log
     assert len(cells(clone)) == 1
-
-
-def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
-    import pty
-
-    cells(smoke)[0].unlink()
-    (smoke / f"build/smoke/results/{QUICK}/rdp_curves.csv").unlink()
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        smoke.start_command("privpost", *REPRODUCE),
-        cwd=smoke.folder, env=smoke.environment(), stdin=follower, stdout=follower, stderr=follower,
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(leader, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    assert process.wait(timeout=60) == 0
-    text = shown.decode()
-    assert "1 of 2 cells" not in text
-    assert "\r1 of 1 cells done" in text
-    assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
-    assert "Everything is in build/smoke/" in text
