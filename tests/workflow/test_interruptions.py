@@ -35,16 +35,24 @@ def started(slow, *command: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
+def ended(clone, capsys, *words: str, status: int = 0) -> str:
+    """Run a command of privpost for the clone, in this process; return its output."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(clone.folder)
+        assert cli.main([*words]) == status
+    return "".join(capsys.readouterr())
+
+
+def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth, capsys):
     """Interrupted, terminated, its job killed, Snakemake killed: each loses at most the cell in progress."""
     slow.hold("first")
     process = started(slow, "privpost", *REPRODUCE)
     slow.waiting("first")
-    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "Snakemake is running in this checkout" in ended(slow, capsys, *REPRODUCE, status=2)
     # Another Snakemake that ends removes the first one's locks.
     for lock in (slow / ".snakemake/locks").iterdir():
         lock.unlink()
-    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "Snakemake is running in this checkout" in ended(slow, capsys, *REPRODUCE, status=2)
     for before, token, sent, status in (
         ("first", "interrupted", signal.SIGINT, 130), ("interrupted", "terminated", signal.SIGTERM, 143)
     ):  # fmt: skip
@@ -76,7 +84,7 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     process.kill()
     # Its jobs live on and hold its output open, so there is no end of it to wait for.
     process.wait(timeout=60)
-    assert "snakemake --unlock" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "snakemake --unlock" in ended(slow, capsys, *REPRODUCE, status=2)
     assert cells(slow) == [first]
     slow.release("left")
     slow.gone("left")
@@ -86,15 +94,12 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     assert slow.contents(RESULTS) == truth
 
 
-def test_damaged_results_are_set_aside_and_computed_again(smoke, truth, monkeypatch, capsys):
+def test_damaged_results_are_set_aside_and_computed_again(smoke, truth, capsys):
     """A cell in another one's place and an empty one; `test_store.py` has every kind of damage."""
     first, second = cells(smoke)
     first.write_bytes(second.read_bytes())
     second.write_bytes(b"")
-    with monkeypatch.context() as patch:
-        patch.chdir(smoke.folder)
-        assert cli.main(["build", QUICK, "--scale", "smoke"]) == 0
-    output = "".join(capsys.readouterr())
+    output = ended(smoke, capsys, "build", QUICK, "--scale", "smoke")
     for victim in (first, second):
         assert f"set aside as {victim.name}.corrupt" in output
         store.read(victim)
