@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -198,7 +199,7 @@ def test_a_study_runs_on_data_of_ones_own(clone):
 
 def scores(said: str) -> dict[tuple[str, str], str]:
     """Return what `privpost bench score` prints after task, method, n and ε, by task and method."""
-    rows = (line.split(maxsplit=4) for line in said.splitlines()[1:])
+    rows = (line.split(maxsplit=4) for line in said.splitlines() if not line.startswith("task "))
     return {(task, method): rest for task, method, _, _, rest in rows}
 
 
@@ -208,38 +209,35 @@ def commands(clone, title: str) -> list[list[str]]:
     return [line.split(" #")[0].split() for line in re.findall("^    privpost (.*)$", section, re.MULTILINE)]
 
 
-def test_a_method_of_inference_is_one_file(clone):
-    """It is scored where it is, and in the study once it lies beside the others."""
-    files = follow(clone, "Add a method of inference")
-    assert files == ["rejection.py"]
+def test_a_method_of_inference_and_a_task_of_the_benchmark_are_one_file_each(clone):
+    """They are scored where they are, and belong to the study and the package once they lie beside the others."""
+    method, task = (follow(clone, f"Add a {title}") for title in ("method of inference", "task of the benchmark"))
+    assert [method, task] == [["rejection.py"], ["coins.py"]]
     outside, study = commands(clone, "Add a method of inference")
-    said = scores(clone.run("privpost", *outside))
-    assert float(said["binomial", "rejection"].split()[0]) < 0.53 < float(said["multinomial", "naive"].split()[0])
+    (command,) = commands(clone, "Add a task of the benchmark")
+    # A task with a wrong noise is seen.
+    (clone / "wrong.py").write_text((clone / "coins.py").read_text().replace('{"coins": ', '{"wrong": '))
+    clone.edit("wrong.py", "/ self.scale", "/ (4 * self.scale)")
+    said = scores(together(clone, outside, command, [word.replace("coins.py", "wrong.py") for word in command]))
+    accuracy = {key: float(line.split()[0]) for key, line in said.items() if not line.startswith("refused")}
+    assert accuracy["binomial", "rejection"] < 0.53 < accuracy["multinomial", "naive"]
     assert said["multinomial", "rejection"].startswith("refused: of 200,000 simulations fewer than 1000 are kept")
-    assert changed(clone) == files
-    place = "src/privpost/inference_benchmark/methods/rejection.py"
-    (clone / files[0]).rename(clone / place)
+    # The task's grid agrees with weighted simulations; the release taken for data does not.
+    assert {name for task, name in said if task == "coins"} == {"exact", "simulation", "naive"}
+    assert max(accuracy["coins", name] for name in ("exact", "simulation")) < 0.53 < accuracy["coins", "naive"]
+    assert accuracy["wrong", "simulation"] > 0.55
+    (clone / "wrong.py").unlink()
+    assert changed(clone) == ["coins.py", "rejection.py"]
+    places = [f"src/privpost/inference_benchmark/{place}" for place in ("methods/rejection.py", "tasks/coins.py")]
+    for place in places:
+        (clone / Path(place).name).rename(clone / place)
     # One point of the study, in place of its grid.
-    clone.run("privpost", *study, "task=binomial", "n=10", "methods=[rejection,exact]")
+    point = (*study, "task=binomial", "n=10", "methods=[rejection,exact]")
+    said = together(clone, point, ("bench", "list", "--tasks", "coins,binomial"))
     (table,) = clone.folder.glob("build/sweeps/*/leaderboard.csv")
     assert "rejection," in table.read_text()
-    assert changed(clone) == [place]
-
-
-def test_a_task_of_the_benchmark_is_one_file(clone):
-    """Its grid agrees with weighted simulations, the release taken for data does not; a wrong noise in it is seen."""
-    files = follow(clone, "Add a task of the benchmark")
-    assert files == ["coins.py"]
-    (command,) = commands(clone, "Add a task of the benchmark")
-    said = scores(clone.run("privpost", *command))
-    assert set(said) == {("coins", name) for name in ("exact", "simulation", "naive")}
-    accuracy = {name: float(line.split()[0]) for (_, name), line in said.items()}
-    assert max(accuracy["exact"], accuracy["simulation"]) < 0.53 < accuracy["naive"]
-    clone.edit("coins.py", "/ self.scale", "/ (4 * self.scale)")
-    wrong = scores(clone.run("privpost", *command))
-    assert float(wrong["coins", "simulation"].split()[0]) > 0.55
-    (clone / files[0]).rename(clone / "src/privpost/inference_benchmark/tasks/coins.py")
-    assert "\ncoins " in clone.run("privpost", "bench", "list", "--tasks", "coins,binomial")
+    assert "\ncoins " in said
+    assert changed(clone) == places
 
 
 DIFF = re.compile(r"^In `([a-z][\w./]+)`.*?^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
