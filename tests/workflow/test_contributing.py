@@ -6,8 +6,11 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from privpost.lab import store
 
 # Studies that take every mechanism, and the audit, which takes them, too.
 TAKING_EVERY_MECHANISM = ("foulds2016/efficiency", "fair_axis/beta_bernoulli")
@@ -37,11 +40,6 @@ def changed(clone) -> list[str]:
     return sorted(line[3:] for line in subprocess.check_output(command, cwd=clone.folder, text=True).splitlines())
 
 
-def pytest_passes(clone, *arguments: str) -> None:
-    output = clone.run("pytest", "-q", "-p", "no:cacheprovider", *arguments)
-    assert re.search(r"^\d+ passed", output, re.MULTILINE), output
-
-
 # One process for several commands, each with the exit status that it should have.
 TOGETHER = """
 import json, sys
@@ -66,38 +64,84 @@ def together(clone, *commands: tuple[str, ...], statuses=()) -> str:
     return done.stdout
 
 
-def test_a_mechanism_is_one_file(clone):
-    """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
-    files = follow(clone, "Add a mechanism")
-    assert len(files) == 1
-    pytest_passes(clone, "tests/unit/mechanisms/test_mechanisms.py", "-k", "LogisticNoise")
-    # The audit has a second cell, of the settings that studies ran. That it takes all mechanisms, test_audit.py sees.
-    audited = (f"study={AUDIT}", "scale=smoke", "source=examples", "mechanisms=[LogisticNoise]")
+NOISE = ("tutorial/noise", "--scale", "smoke")
+# One point of a study's smoke scale in place of four.
+FEWER = "conf/study/fair_axis/beta_bernoulli.yaml"
+
+
+@pytest.fixture(scope="module")
+def followed(pristine, tmp_path_factory):
+    """A clone with the guide's mechanism, model and study, their paths, a rebuild's jobs, and what commands said."""
+    clone = pristine.copy(tmp_path_factory.mktemp("followed") / "clone")
+    paths = [follow(clone, f"Add a {title}") for title in ("mechanism", "model", "study")]
+    planned = clone.planned(NOISE[0])
+    clone.edit(FEWER, "epsilon: [0.1, 1]\n    delta: [0.0001, 0.01]", "epsilon: [1]\n    delta: [0.01]")
+    studies = (*TAKING_EVERY_MECHANISM, *NOISE)
+    # Of the audit, the cell of the mechanism alone, without a figure. That it takes all mechanisms, test_audit.py sees.
+    audited = (f"study={AUDIT}", "scale=smoke", "source=examples", "mechanisms=[LogisticNoise]", "shard=1/1")
     said = together(
         clone,
         ("mechanisms",),
-        *(("build", study, "--scale", "smoke") for study in TAKING_EVERY_MECHANISM),
-        ("draw", *TAKING_EVERY_MECHANISM, "--built", "--scale", "smoke"),
-        (*audited, "hydra.run.dir=build/audited"),
+        ("list",),
+        *(("build", study, "--scale", "smoke") for study in (*TAKING_EVERY_MECHANISM, NOISE[0])),
+        ("draw", *studies, "--built"),
+        ("-m", *audited),
+        ("claims", *NOISE),
+        ("-m", "study=tutorial/noise", "scale=smoke", "n=50,200"),
     )
+    return clone, paths, planned, said
+
+
+@pytest.fixture
+def tutorial(followed, tmp_path):
+    """A copy of that clone."""
+    return followed[0].copy(tmp_path / "clone")
+
+
+def test_mechanisms_models_and_studies_are_files_that_the_tests_of_all_take_in(followed):
+    clone, paths, *_ = followed
+    assert [len(files) for files in paths] == [1, 1, 4]
+    tests = ("mechanisms/test_mechanisms.py", "models/test_models.py", "lab/test_grid.py")
+    chosen = ("LogisticNoise", "BetaRepeated", "first_lines", "depend_on_nothing")
+    output = clone.run(
+        "pytest", "-v", "-p", "no:cacheprovider", *(f"tests/unit/{test}" for test in tests), "-k", " or ".join(chosen)
+    )
+    for test in tests:
+        assert re.search(rf"^tests/unit/{test}::.* PASSED", output, re.MULTILINE), output
+    files = [name for names in paths for name in names]
+    assert changed(clone) == sorted([FEWER, *files])
+    ruff = [sys.executable, "-m", "ruff"]
+    python = [name for name in files if name.endswith(".py")]
+    for check in (["check"], ["format", "--check"]):
+        subprocess.run([*ruff, *check, *python], cwd=clone.folder, check=True, capture_output=True)
+
+
+def test_a_mechanism_is_one_file(followed):
+    """It is listed, its guarantee is checked, and every study that takes all mechanisms takes it too."""
+    clone, *_, said = followed
     assert re.search("^logistic_noise +LogisticNoise ", said, re.MULTILINE)
-    assert changed(clone) == files
-    tables = ["build/audited/audit.csv"]
-    tables += [f"build/smoke/results/{study}/{study.split('/')[1]}.csv" for study in TAKING_EVERY_MECHANISM]
-    for table in tables:
-        text = (clone / table).read_text()
-        assert "logistic_noise" in text, f"{table} has no new mechanism"
+    for study in TAKING_EVERY_MECHANISM:
+        text = (clone / f"build/smoke/results/{study}/{study.split('/')[1]}.csv").read_text()
+        assert "logistic_noise" in text, f"{study} has no new mechanism"
     rows = [line for line in text.splitlines() if line.startswith("logistic_noise,")]
     # From its density alone.
     assert {"exact", "converted"} <= {word for line in rows for word in line.split(",")}
     assert any(",kl," in line for line in rows)
+    (cell,) = (clone / f"build/smoke/cells/{AUDIT}").glob("*.npz")
+    audited = store.read(cell).arrays
+    assert {*audited["method"]} == {"logistic_noise"}
+    assert (audited["counts"] > 0).all()
 
 
-def test_a_model_is_one_file(clone):
-    files = follow(clone, "Add a model")
-    assert len(files) == 1
-    pytest_passes(clone, "tests/unit/models/test_models.py", "-k", "BetaRepeated")
-    assert changed(clone) == files
+def test_a_study_is_four_files(followed):
+    """It is listed, planned, tabulated, drawn and scored without touching any other file."""
+    clone, _, planned, said = followed
+    assert planned == [f"{rule} tutorial/noise" for rule in ("cells", "draw", "tabulate")]
+    assert re.search("^tutorial/noise +new ", said, re.MULTILINE)
+    assert (clone / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
+    assert "T1  holds" in said
+    # The sweep over n has several cells.
+    assert re.search(r"^(?!1 )\d+ cells; tables, figure and record:", said, re.MULTILINE)
 
 
 def test_a_data_set_is_one_description_and_one_loader(clone):
@@ -125,9 +169,25 @@ def test_a_study_runs_on_data_of_ones_own(clone):
         "^    privpost (-m study=.* dataset=pebbles .*)$", (clone / "CONTRIBUTING.md").read_text(), re.MULTILINE
     )
     words = [*command[1].split(), "scale=smoke"]
-    said = clone.run("privpost", *words, status=1)
+    # Copies of the description, each with one thing wrong.
+    wrong = {
+        "pebbles_1": ("bytes: null, sha256: null, ", "", "files[0]: missing bytes, sha256"),
+        "pebbles_2": ("train_rows: 200, ", "", "settings.train_rows = None: must be a positive integer"),
+        "pebbles_3": ("bounds: {", "bounds: {height: [1, 0], ", "public.bounds.height = [1, 0]: must be [low, high]"),
+    }
+    tried, text = [words], (clone / files[0]).read_text()
+    for name, (old, new, _) in wrong.items():
+        (clone / f"conf/dataset/{name}.yaml").write_text(text.replace("name: pebbles\n", f"name: {name}\n"))
+        clone.edit(f"conf/dataset/{name}.yaml", old, new)
+        tried += [[word.replace("=pebbles", f"={name}") for word in words], ["prepare", name]]
+    said = together(clone, *tried, statuses=[1, *(2, 1) * len(wrong)])
     assert "pebbles.csv (Pebbles) could not be fetched: it is not here" in said
     assert "put it into data/mirror/pebbles/" in said
+    lines = said.partition("8 of 8 cells could not be computed\n")[2].splitlines()
+    expected = [f"conf/dataset/{name}.yaml: {line}" for name, (*_, line) in wrong.items() for _ in range(2)]
+    assert [found in line for line, found in zip(lines, expected, strict=True)] == [True] * len(expected), said
+    for name in wrong:
+        (clone / f"conf/dataset/{name}.yaml").unlink()
     own = clone / "data/mirror/pebbles/pebbles.csv"
     own.parent.mkdir(parents=True)
     rows = [f"{20 + i * 7 % 60},{10 + i * 11 % 50},{100 + i * 13 % 300},{int(i * i % 7 < 3)}" for i in range(300)]
@@ -137,22 +197,11 @@ def test_a_study_runs_on_data_of_ones_own(clone):
     (table,) = clone.folder.glob("build/sweeps/*/logistic.csv")
     assert "pebbles" in table.read_text()
     assert changed(clone) == files
-    for old, new, line in (
-        ("bytes: null, sha256: null, ", "", "files[0]: missing bytes, sha256"),
-        ("train_rows: 200, ", "", "settings.train_rows = None: must be a positive integer"),
-        ("bounds: {", "bounds: {height: [1, 0], ", "public.bounds.height = [1, 0]: must be [low, high]"),
-    ):
-        text = (clone / files[0]).read_text()
-        clone.edit(files[0], old, new)
-        said = together(clone, words, ("prepare", "pebbles"), statuses=(2, 1)).splitlines()
-        assert len(said) == 2, said
-        assert all(f"conf/dataset/pebbles.yaml: {line}" in one for one in said)
-        (clone / files[0]).write_text(text)
 
 
 def scores(said: str) -> dict[tuple[str, str], str]:
     """Return what `privpost bench score` prints after task, method, n and ε, by task and method."""
-    rows = (line.split(maxsplit=4) for line in said.splitlines()[1:])
+    rows = (line.split(maxsplit=4) for line in said.splitlines() if not line.startswith("task "))
     return {(task, method): rest for task, method, _, _, rest in rows}
 
 
@@ -162,38 +211,35 @@ def commands(clone, title: str) -> list[list[str]]:
     return [line.split(" #")[0].split() for line in re.findall("^    privpost (.*)$", section, re.MULTILINE)]
 
 
-def test_a_method_of_inference_is_one_file(clone):
-    """It is scored where it is, and in the study once it lies beside the others."""
-    files = follow(clone, "Add a method of inference")
-    assert files == ["rejection.py"]
+def test_a_method_of_inference_and_a_task_of_the_benchmark_are_one_file_each(clone):
+    """They are scored where they are, and belong to the study and the package once they lie beside the others."""
+    method, task = (follow(clone, f"Add a {title}") for title in ("method of inference", "task of the benchmark"))
+    assert [method, task] == [["rejection.py"], ["coins.py"]]
     outside, study = commands(clone, "Add a method of inference")
-    said = scores(clone.run("privpost", *outside))
-    assert float(said["binomial", "rejection"].split()[0]) < 0.53 < float(said["multinomial", "naive"].split()[0])
+    (command,) = commands(clone, "Add a task of the benchmark")
+    # A task with a wrong noise is seen.
+    (clone / "wrong.py").write_text((clone / "coins.py").read_text().replace('{"coins": ', '{"wrong": '))
+    clone.edit("wrong.py", "/ self.scale", "/ (4 * self.scale)")
+    said = scores(together(clone, outside, command, [word.replace("coins.py", "wrong.py") for word in command]))
+    accuracy = {key: float(line.split()[0]) for key, line in said.items() if not line.startswith("refused")}
+    assert accuracy["binomial", "rejection"] < 0.53 < accuracy["multinomial", "naive"]
     assert said["multinomial", "rejection"].startswith("refused: of 200,000 simulations fewer than 1000 are kept")
-    assert changed(clone) == files
-    place = "src/privpost/inference_benchmark/methods/rejection.py"
-    (clone / files[0]).rename(clone / place)
+    # The task's grid agrees with weighted simulations; the release taken for data does not.
+    assert {name for task, name in said if task == "coins"} == {"exact", "simulation", "naive"}
+    assert max(accuracy["coins", name] for name in ("exact", "simulation")) < 0.53 < accuracy["coins", "naive"]
+    assert accuracy["wrong", "simulation"] > 0.55
+    (clone / "wrong.py").unlink()
+    assert changed(clone) == ["coins.py", "rejection.py"]
+    places = [f"src/privpost/inference_benchmark/{place}" for place in ("methods/rejection.py", "tasks/coins.py")]
+    for place in places:
+        (clone / Path(place).name).rename(clone / place)
     # One point of the study, in place of its grid.
-    clone.run("privpost", *study, "task=binomial", "n=10", "methods=[rejection,exact]")
+    point = (*study, "task=binomial", "n=10", "methods=[rejection,exact]")
+    said = together(clone, point, ("bench", "list", "--tasks", "coins,binomial"))
     (table,) = clone.folder.glob("build/sweeps/*/leaderboard.csv")
     assert "rejection," in table.read_text()
-    assert changed(clone) == [place]
-
-
-def test_a_task_of_the_benchmark_is_one_file(clone):
-    """Its grid agrees with weighted simulations, the release taken for data does not; a wrong noise in it is seen."""
-    files = follow(clone, "Add a task of the benchmark")
-    assert files == ["coins.py"]
-    (command,) = commands(clone, "Add a task of the benchmark")
-    said = scores(clone.run("privpost", *command))
-    assert set(said) == {("coins", name) for name in ("exact", "simulation", "naive")}
-    accuracy = {name: float(line.split()[0]) for (_, name), line in said.items()}
-    assert max(accuracy["exact"], accuracy["simulation"]) < 0.53 < accuracy["naive"]
-    clone.edit("coins.py", "/ self.scale", "/ (4 * self.scale)")
-    wrong = scores(clone.run("privpost", *command))
-    assert float(wrong["coins", "simulation"].split()[0]) > 0.55
-    (clone / files[0]).rename(clone / "src/privpost/inference_benchmark/tasks/coins.py")
-    assert "\ncoins " in clone.run("privpost", "bench", "list", "--tasks", "coins,binomial")
+    assert "\ncoins " in said
+    assert changed(clone) == places
 
 
 DIFF = re.compile(r"^In `([a-z][\w./]+)`.*?^```diff\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -205,41 +251,6 @@ def apply(clone, title: str) -> None:
     for name, diff in DIFF.findall(section):
         for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
             clone.edit(name, *(re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (old, new)))
-
-
-NOISE = ("tutorial/noise", "--scale", "smoke")
-
-
-@pytest.fixture(scope="module")
-def followed(pristine, tmp_path_factory):
-    """A clone with the guide's mechanism and study, the study built at smoke scale, and what the build said."""
-    clone = pristine.copy(tmp_path_factory.mktemp("followed") / "clone")
-    files = [*follow(clone, "Add a mechanism"), *follow(clone, "Add a study")]
-    return clone, files, clone.run("privpost", "reproduce", *NOISE)
-
-
-@pytest.fixture
-def tutorial(followed, tmp_path):
-    """A copy of that clone."""
-    return followed[0].copy(tmp_path / "clone")
-
-
-def test_a_study_is_four_files(followed, tutorial):
-    """It is rebuilt, drawn and scored without touching any other file, and the tests of all studies take it in."""
-    _, files, output = followed
-    assert len(files) == 5
-    assert "tutorial/noise" in output
-    assert (tutorial / "build/smoke/figures/tutorial/noise/noise_error.svg").stat().st_size > 5000
-    assert "tutorial/noise" in tutorial.run("privpost", "list")
-    sweep = ("-m", "study=tutorial/noise", "scale=smoke", "n=50,200")
-    said = together(tutorial, ("claims", "tutorial/noise", "--scale", "smoke"), sweep)
-    assert "T1  holds" in said and "1 cells" not in said
-    pytest_passes(tutorial, "tests/unit/lab/test_grid.py", "-k", "first_lines or depend_on_nothing")
-    assert changed(tutorial) == sorted(files)
-    ruff = [sys.executable, "-m", "ruff"]
-    for check in (["check"], ["format", "--check"]):
-        python = [name for name in files if name.endswith(".py")]
-        subprocess.run([*ruff, *check, *python], cwd=tutorial.folder, check=True, capture_output=True)
 
 
 def test_a_column_is_three_lines(tutorial):

@@ -5,7 +5,9 @@ After each of them the same command completes, and the tables are those of an un
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -13,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from privpost.lab import store
+from privpost.commands import cli
+from privpost.lab import grid, project, store
+from privpost.lab.cells import compute
 
 QUICK = "geumlek2017/rdp_curves"
 SMOKE = Path("build/smoke")
@@ -53,8 +57,15 @@ def truth(_smoke):
 def undisturbed(_smoke, tmp_path_factory) -> dict[str, str]:
     """The checksums of the quick study's cells and of the one that the full disk stops, by file."""
     built = _smoke.copy(tmp_path_factory.mktemp("undisturbed") / "clone")
-    built.run("privpost", f"study={QUICK}", "scale=smoke", "coefficient=0.7")
+    succeeds(built, "-m", f"study={QUICK}", "scale=smoke", "coefficient=0.7", "shard=1/1")
     return sums(built)
+
+
+def succeeds(clone, *words: str) -> None:
+    """Run a command of privpost for the clone, in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(clone.folder)
+        assert cli.main([*words]) == 0
 
 
 def sums(clone) -> dict[str, str]:
@@ -94,7 +105,7 @@ def failed(output: str, *parts: str) -> None:
 @pytest.mark.parametrize(
     ("folder", "arguments"),
     [
-        ("cells", ("-m", f"study={QUICK}", "scale=smoke", "coefficient=0.5,0.7")),
+        ("cells", ("-m", f"study={QUICK}", "scale=smoke", "coefficient=0.5,0.7", "shard=1/1")),
         (".", ("build", QUICK, "--scale", "smoke")),
         ("figures", ("draw", QUICK, "--scale", "smoke")),
     ],
@@ -109,7 +120,7 @@ def test_a_full_disk_is_one_message_and_leaves_what_was_there(
     output = smoke.run("privpost", *arguments, prefix=full, status=1)
     failed(output, "cannot write build/smoke/", "No space left on device", "run the same command again")
     assert {path.name: path.read_bytes() for path in (after / "after").rglob("*") if path.is_file()} == before
-    smoke.run("privpost", *arguments)
+    succeeds(smoke, *arguments)
     assert truth.items() <= smoke.contents(str(SMOKE)).items()
     if folder == "cells":
         assert sums(smoke) == undisturbed
@@ -122,13 +133,16 @@ def test_prepared_data_on_a_full_disk_are_whole_or_absent(clone, small_disks, tm
     output = clone.run("privpost", "prepare", "abalone", prefix=full, status=1)
     failed(output, "cannot use data/prepared/abalone.npz: No space left on device")
     assert list((tmp_path / "disk" / "after").iterdir()) == []
-    clone.run("privpost", "prepare", "abalone")
+    succeeds(clone, "prepare", "abalone")
 
 
 # Folders that may not be written to
 
 
 def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(smoke, truth, without_privileges):
+    """On a terminal, the progress of the next run is one line that changes."""
+    # A figure would only cost seaborn's start.
+    (smoke / f"src/privpost/experiments/{QUICK}/figures.py").unlink()
     cells(smoke)[0].unlink()
     (smoke / SMOKE / f"results/{QUICK}/rdp_curves.csv").unlink()
     folders = [smoke / SMOKE, *(path for path in (smoke / SMOKE).rglob("*") if path.is_dir())]
@@ -140,8 +154,29 @@ def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(sm
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    smoke.run("privpost", *REPRODUCE)
+    text = on_a_terminal(smoke, *REPRODUCE)
+    assert "1 of 2 cells" not in text
+    assert "\r1 of 1 cells done" in text
+    assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
+    assert "Everything is in build/smoke/" in text
     assert smoke.contents(str(SMOKE)) == truth
+
+
+def on_a_terminal(clone, *words: str) -> str:
+    """Run a command of privpost on a terminal of its own; return what the terminal gets."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        clone.start_command("privpost", *words),
+        cwd=clone.folder, env=clone.environment(), stdin=follower, stdout=follower, stderr=follower,
+    )  # fmt: skip
+    os.close(follower)
+    shown = b""
+    # A terminal that nobody writes to any more gives an error.
+    with contextlib.suppress(OSError):
+        while piece := os.read(leader, 4096):
+            shown += piece
+    assert process.wait(timeout=60) == 0
+    return shown.decode()
 
 
 # Raw data that change
@@ -155,7 +190,7 @@ def fetched(clone, dataset: str) -> Path:
 
 def test_a_raw_file_that_changed_after_preparation_is_set_aside_and_fetched_again(clone):
     raw = fetched(clone, "abalone")
-    clone.run("privpost", "prepare", "abalone")
+    succeeds(clone, "prepare", "abalone")
     prepared = clone / "data/prepared/abalone.npz"
     truth, content = prepared.read_bytes(), raw.read_bytes()
     raw.write_bytes(content.replace(b"0.455", b"0.456", 1))
@@ -169,7 +204,7 @@ def test_a_raw_file_that_changed_after_preparation_is_set_aside_and_fetched_agai
     assert prepared.read_bytes() == truth
 
     original.rename(clone / "data/original/abalone")
-    clone.run("privpost", "prepare", "abalone")
+    succeeds(clone, "prepare", "abalone")
     assert raw.read_bytes() == content
     assert prepared.read_bytes() == truth
 
@@ -177,7 +212,7 @@ def test_a_raw_file_that_changed_after_preparation_is_set_aside_and_fetched_agai
 def test_snakemake_heals_a_changed_raw_file_before_it_is_used(clone):
     raw = fetched(clone, "abalone")
     target = ("data/prepared/abalone.npz",)
-    clone.snakemake(*target, studies="geumlek2017/logistic")
+    succeeds(clone, "prepare", "abalone")
     truth, content = (clone / target[0]).read_bytes(), raw.read_bytes()
     (clone / target[0]).unlink()
     raw.write_bytes(content[:-100])
@@ -188,10 +223,10 @@ def test_snakemake_heals_a_changed_raw_file_before_it_is_used(clone):
 
 def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone):
     fetched(clone, "abalone")
-    clone.run("privpost", "prepare", "abalone")
+    succeeds(clone, "prepare", "abalone")
     prepared = clone / "data/prepared/abalone.npz"
     prepared.write_bytes(prepared.read_bytes()[:-200])
-    output = clone.run("privpost", "study=geumlek2017/finite_time", "scale=smoke")
+    output = clone.run("privpost", "-m", "study=geumlek2017/finite_time", "scale=smoke", "shard=1/1")
     assert "Traceback" not in output
     assert prepared.stat().st_size > 1000
 
@@ -199,14 +234,18 @@ def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone
 # Folders of the environment
 
 
-def test_a_hostile_or_long_tmpdir_stops_no_job(smoke, small_disks, tmp_path):
-    """Where nothing may be executed, as on hardened hosts, and one that is longer than a socket's name may be."""
+def test_a_hostile_or_long_tmpdir_stops_no_job(smoke, truth, small_disks, tmp_path):
+    """Nothing in it may be executed, as on hardened hosts, and its name is longer than a socket's may be."""
     long = tmp_path / ("x" * 100)
     long.mkdir()
+    # Jobs compute a cell and make the tables.
+    (smoke / f"src/privpost/experiments/{QUICK}/figures.py").unlink()
     cells(smoke)[0].unlink()
-    smoke.run("privpost", *REPRODUCE, TMPDIR=str(long))
+    table = smoke / SMOKE / f"results/{QUICK}/rdp_curves.csv"
+    table.unlink()
     noexec = (*small_disks, "sh", "-c", 'mount -t tmpfs -o noexec tmpfs "$0" && TMPDIR="$0" exec "$@"', str(long))
-    smoke.run("privpost", "-m", f"study={QUICK}", "scale=smoke", "coefficient=0.7,0.8", prefix=noexec)
+    smoke.run("privpost", *REPRODUCE, prefix=noexec)
+    assert table.read_bytes() == truth[str(table.relative_to(smoke.folder))]
 
 
 # Sweeps
@@ -231,17 +270,13 @@ def test_a_sweep_that_is_killed_goes_on_where_it_stopped(slow, truth):
     assert "1 of 2 cells in the store already" in output
     assert first.stat().st_mtime_ns == written
     assert len(cells(slow)) == 2
-    slow.snakemake()
     results = slow.contents(str(SMOKE / "results"))
     assert results and results.items() <= truth.items()
 
 
 @pytest.mark.parametrize("points", [MANY, pytest.param(500, marks=pytest.mark.by_hand)])
 def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys, monkeypatch, points):
-    from privpost.commands import cli
-    from privpost.lab import grid, project
-
-    argv = ["-m", "study=toy/curve", f"level=range(1,{points + 1})", "trials=10"]
+    argv = ["-m", "study=toy/curve", f"level=range(1,{points + 1})", "trials=10", "shard=1/1"]
     module = toy.study().module()
     simulate, calls = module.simulate, []
     bad = float(points // 2)
@@ -266,8 +301,6 @@ def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys
     assert calls == [bad]
     monkeypatch.setattr(module, "simulate", simulate)
     study = grid.load_study("toy/curve", home=project.built("paper"))
-    from privpost.lab.cells import compute
-
     for level in (1.0, bad):
         cell = grid.make_cell(study, {"level": level, "trials": 10})
         kept = cell.path.read_bytes()
@@ -278,8 +311,6 @@ def test_one_failing_point_of_many_is_named_and_alone_computed_again(toy, capsys
 
 
 def test_a_sweep_that_needs_more_memory_than_there_is_says_so(toy, capsys, monkeypatch):
-    from privpost.commands import cli
-
     module = toy.study().module()
     monkeypatch.setattr(module, "simulate", lambda *given: {"x": bytearray(1 << 62)})
     assert cli.main(["study=toy/curve"]) == 1
@@ -307,5 +338,5 @@ def test_a_job_that_is_killed_while_it_writes_tables_leaves_the_old_ones(smoke, 
     subprocess.run(["git", "checkout", "--quiet", "src"], cwd=smoke.folder, check=True)
     assert str(litter.relative_to(smoke.folder)) in smoke.run("privpost", "prune", QUICK, "--scale", "smoke")
     assert not litter.exists()
-    smoke.run("privpost", *REPRODUCE)
+    succeeds(smoke, "build", QUICK, "--scale", "smoke")
     assert smoke.contents(str(SMOKE)) == truth

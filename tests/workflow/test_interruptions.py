@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from privpost.commands import cli
 from privpost.lab import store
 
 QUICK = "geumlek2017/rdp_curves"
@@ -34,16 +35,24 @@ def started(slow, *command: str) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
+def ended(clone, capsys, *words: str, status: int = 0) -> str:
+    """Run a command of privpost for the clone, in this process; return its output."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(clone.folder)
+        assert cli.main([*words]) == status
+    return "".join(capsys.readouterr())
+
+
+def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth, capsys):
     """Interrupted, terminated, its job killed, Snakemake killed: each loses at most the cell in progress."""
     slow.hold("first")
     process = started(slow, "privpost", *REPRODUCE)
     slow.waiting("first")
-    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "Snakemake is running in this checkout" in ended(slow, capsys, *REPRODUCE, status=2)
     # Another Snakemake that ends removes the first one's locks.
     for lock in (slow / ".snakemake/locks").iterdir():
         lock.unlink()
-    assert "Snakemake is running in this checkout" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "Snakemake is running in this checkout" in ended(slow, capsys, *REPRODUCE, status=2)
     for before, token, sent, status in (
         ("first", "interrupted", signal.SIGINT, 130), ("interrupted", "terminated", signal.SIGTERM, 143)
     ):  # fmt: skip
@@ -75,7 +84,7 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     process.kill()
     # Its jobs live on and hold its output open, so there is no end of it to wait for.
     process.wait(timeout=60)
-    assert "snakemake --unlock" in slow.run("privpost", *REPRODUCE, status=2)
+    assert "snakemake --unlock" in ended(slow, capsys, *REPRODUCE, status=2)
     assert cells(slow) == [first]
     slow.release("left")
     slow.gone("left")
@@ -85,12 +94,12 @@ def test_a_rebuild_that_was_stopped_or_killed_goes_on(slow, truth):
     assert slow.contents(RESULTS) == truth
 
 
-def test_damaged_results_are_set_aside_and_computed_again(smoke, truth):
+def test_damaged_results_are_set_aside_and_computed_again(smoke, truth, capsys):
     """A cell in another one's place and an empty one; `test_store.py` has every kind of damage."""
     first, second = cells(smoke)
     first.write_bytes(second.read_bytes())
     second.write_bytes(b"")
-    output = smoke.run("privpost", "build", QUICK, "--scale", "smoke")
+    output = ended(smoke, capsys, "build", QUICK, "--scale", "smoke")
     for victim in (first, second):
         assert f"set aside as {victim.name}.corrupt" in output
         store.read(victim)
@@ -106,31 +115,3 @@ def test_a_failed_cell_is_named_with_its_reason_and_costs_no_other(clone):
     log = (clone / f"logs/smoke/{QUICK}/part_1.log").read_text()
     assert "privpost: coefficient=0.5: RuntimeError: seeded failure" in log
     assert len(cells(clone)) == 1
-
-
-def test_progress_on_a_terminal_is_one_line_that_changes(smoke):
-    import pty
-
-    cells(smoke)[0].unlink()
-    (smoke / f"build/smoke/results/{QUICK}/rdp_curves.csv").unlink()
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        smoke.start_command("privpost", *REPRODUCE),
-        cwd=smoke.folder, env=smoke.environment(), stdin=follower, stdout=follower, stderr=follower,
-    )  # fmt: skip
-    os.close(follower)
-    shown = b""
-    while True:
-        try:
-            piece = os.read(leader, 4096)
-        except OSError:
-            break
-        if not piece:
-            break
-        shown += piece
-    assert process.wait(timeout=60) == 0
-    text = shown.decode()
-    assert "1 of 2 cells" not in text
-    assert "\r1 of 1 cells done" in text
-    assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
-    assert "Everything is in build/smoke/" in text
