@@ -36,8 +36,6 @@ AUDIT = "audit/audit"
 DRAWS = ("perturb", "replicate", "draw", "draw_all", "posterior_sample")
 # Axes whose values any cell takes one at a time.
 BUDGETS = {"epsilon", "delta", "log_epsilon"}
-# Trials of a part: each of ten splits has one.
-FEW = 10
 
 
 class Sabotaged(BaseException):
@@ -156,7 +154,8 @@ def cut(cell, account=None):
         if "methods" in settings:
             settings["methods"] = [method for method in settings["methods"] if method in words]
     if sizes["trials"]:
-        sizes["trials"] = sizes["block"] = min(FEW, sizes["block"])
+        # Each split has trials of its own.
+        sizes["trials"] = sizes["block"] = min(max([2, *cell.within.get("n_splits", [])]), sizes["block"])
     return dataclasses.replace(cell, settings=settings, within=within, sizes=sizes)
 
 
