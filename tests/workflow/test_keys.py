@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
-import pytest
+from test_studies import built, every_study, loaded
 
 from privpost.lab import cells, grid, tables
 from privpost.lab.study import SIZES
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["built"]
 # Numbers along which a table goes, beside its settings.
 POSITIONS = {"u", "theta", "power", "steps", "beta", "epsilon", "order", "log_epsilon"}
-every_study = pytest.mark.parametrize(
-    "name", sorted("/".join(path.with_suffix("").parts[-2:]) for path in (ROOT / "conf/study").glob("*/*.yaml"))
-)
 
 
 def repeated(study, frame) -> pd.DataFrame:
@@ -32,24 +27,22 @@ def _measured(column) -> bool:
 
 @every_study
 def test_no_two_rows_of_a_published_table_share_a_key(checkout, name):
-    study = grid.load_study(name)
+    study = loaded(checkout)[name]
     for table in study.tables:
         frame = tables.read_table(study.table_path(table))
         assert repeated(study, frame).empty, table
 
 
 @every_study
-def test_no_two_rows_of_a_sweeps_tables_share_a_key(everything, monkeypatch, name):
+def test_no_two_rows_of_a_sweeps_tables_share_a_key(built):
     """Every point of the smoke grid is tabulated by itself: rows about several ε do not take the ε of their point."""
-    monkeypatch.chdir(everything[0].folder)
-    study = grid.load_study(name, "smoke")
-    points = [(cell, result) for cell in grid.expand(study) if (result := cells.stored(cell)) is not None]
+    points = [(cell, result) for cell in grid.expand(built) if (result := cells.stored(cell)) is not None]
     assert points
-    asked = [key for key in ("seed", "epsilon") if key != "epsilon" or key in study.schema]
-    found = tables.of_points(study, *map(list, zip(*points, strict=True)), asked)
+    asked = [key for key in ("seed", "epsilon") if key != "epsilon" or key in built.schema]
+    found = tables.of_points(built, *map(list, zip(*points, strict=True)), asked)
     assert found.failed == {}
     for table, frame in found.tables.items():
-        assert repeated(study, frame).empty, table
+        assert repeated(built, frame).empty, table
         assert frame.notna().any().all(), table
 
 

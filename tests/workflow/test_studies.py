@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import json
 import shutil
 from pathlib import Path
@@ -27,12 +29,19 @@ def _names() -> list[str]:
 every_study = pytest.mark.parametrize("name", _names())
 
 
+@functools.cache
+def loaded(folder: Path, scale: str = "paper") -> dict[str, grid.Study]:
+    """All studies of a folder, loaded together: each is composed once, whichever tests ask for it."""
+    with contextlib.chdir(folder):
+        return {study.name: study for study in grid.load_studies(None, scale)}
+
+
 @pytest.fixture
 def built(everything, monkeypatch, name):
     """The study at smoke scale, with the rebuilt clone as working directory."""
     clone, output = everything
     monkeypatch.chdir(clone.folder)
-    study = grid.load_study(name, "smoke")
+    study = loaded(clone.folder, "smoke")[name]
     assert study.ledger_path.is_file(), output
     return study
 
@@ -61,21 +70,24 @@ def _check_claims(study) -> None:
 @every_study
 def test_no_row_is_made_of_the_meanings_of_columns(checkout, name):
     """A meaning more would change or break it."""
-    module = ast.parse((grid.load_study(name).folder / "study.py").read_text())
+    module = ast.parse((loaded(checkout)[name].folder / "study.py").read_text())
     taken = [
         node for node in ast.walk(module) if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "TABLES"
     ]
     assert not taken
 
 
+def _check_cells(study) -> None:
+    cells = grid.expand(study)
+    assert cells
+    for cell in cells:
+        assert set(study.schema.fields) == {*cell.settings, *cell.within}
+
+
 @every_study
 def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, name):
-    for scale in ("paper", "smoke"):
-        study = grid.load_study(name, scale)
-        cells = grid.expand(study)
-        assert cells
-        for cell in cells:
-            assert set(study.schema.fields) == {*cell.settings, *cell.within}
+    study = loaded(checkout)[name]
+    _check_cells(study)
     assert study.paper == study.config["paper"]
     module = study.module()
     for function in ("simulate", "tabulate"):
@@ -88,14 +100,15 @@ def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, na
 
 
 @every_study
-def test_a_study_is_small_at_smoke_scale(checkout, name):
+def test_a_study_is_small_at_smoke_scale(built):
     """At smoke scale a study has a few cells at most, so that all of them can be rebuilt in every test run."""
-    assert len(grid.expand(grid.load_study(name, "smoke"))) <= 16
+    _check_cells(built)
+    assert len(grid.expand(built)) <= 16
 
 
 @every_study
 def test_published_tables_are_whole_and_their_claims_can_be_scored(checkout, name):
-    study = grid.load_study(name)
+    study = loaded(checkout)[name]
     if not study.ledger_path.is_file():
         pytest.skip(f"{name} is not published")
     _check_columns(study)
@@ -117,9 +130,15 @@ def test_a_smoke_rebuild_draws_every_figure(built):
         assert built.figure_path(stem).stat().st_size > 1000, stem
 
 
+def drawn_plain(figure, path, dpi=0):
+    """Draw a figure small, with its parts where they are: a sample of sweeps is laid out in test_sweep_matrix.py."""
+    figure.set_layout_engine("none")
+    drawn_small(figure, path)
+
+
 @every_study
 def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table(built, tmp_path, monkeypatch):
-    monkeypatch.setattr(style, "save", drawn_small)
+    monkeypatch.setattr(style, "save", drawn_plain)
     cells = grid.expand(built)[:1]
     asked = request.Request(built, cells, [], True, None, False, tmp_path)
     paths = sweeps.write(asked, tmp_path, [], cells).paths
