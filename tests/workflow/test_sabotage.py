@@ -154,7 +154,7 @@ def cut(cell, account=None):
             settings["methods"] = [method for method in settings["methods"] if method in words]
     if sizes["trials"]:
         # Each split has trials of its own.
-        sizes["trials"] = sizes["block"] = min(max([1, *cell.within.get("n_splits", [])]), sizes["block"])
+        sizes["trials"] = sizes["block"] = min(max([2, *cell.within.get("n_splits", [])]), sizes["block"])
     return dataclasses.replace(cell, settings=settings, within=within, sizes=sizes)
 
 
