@@ -92,17 +92,20 @@ def _sees(path: Path) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_column_that_changes_changes_each_document_that_quotes_it(published, name, monkeypatch):
     """Each quoted column is altered by itself; each quoted number of the scorecard too."""
-    # What no quotation changes is made once.
-    for function, value in (("_template", documents._template(name)),
-                            ("_extra_names", documents._extra_names(published, name))):  # fmt: skip
-        monkeypatch.setattr(documents, function, lambda *_, value=value: value)
     quotes = Quotes(published.results)
+    quotes.number("G1/verdict")
+    # What no quotation changes is made once.
+    own = documents.names(published, quotes, "" if name == "README" else "../")
+    made = {"_template": documents._template(name), "_extra_names": documents._extra_names(published, name)}
+    for function, value in made.items():
+        monkeypatch.setattr(documents, function, lambda *_, value=value: value)
+    monkeypatch.setattr(documents, "names", lambda _, quotes, __: {**own, **quotes.names()})
+    quotes.asked.clear()
     before = documents.text(published, name, quotes, place=lambda id: "")
     for source, column in list(quotes.asked):
         altered = Quotes(published.results)
-        altered.tables = dict(quotes.tables)
+        altered.tables, altered._numbers = dict(quotes.tables), dict(quotes._numbers)
         if source == "scorecard":
-            altered.number("G1/verdict")
             value = altered._numbers[column]
             # So far off that it rounds to another number.
             altered._numbers[column] = 2.5 * value + 11 if isinstance(value, int | float) else f"{value}, altered"

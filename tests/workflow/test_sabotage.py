@@ -1,7 +1,7 @@
 """The proved mechanisms are those that run: if one releases other values, the studies that record it change, no others.
 
 Each study's smoke cells say which mechanisms drew. One cell of each mechanism and study is computed again in this
-process, or its part of one budget if that shows it, with the mechanism's releases exchanged for others, while all
+process, or a part of it if that shows the mechanism, with the mechanism's releases exchanged for others, while all
 mechanisms that the cell does not record raise. One mechanism of each study raises too, which must stop the
 cell. A mechanism that draws without the ledger stops it too.
 """
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -133,39 +131,51 @@ def recorded(study) -> dict[str, tuple]:
     found: dict[str, tuple] = {}
     for cell in grid.expand(study):
         result = store.read(cell.path)
-        for name in {row["mechanism"] for row in result.record["ledger"]} - {None}:
+        for name in drew_in(result):
             if name not in found or result.record["wall_seconds"] < found[name][1].record["wall_seconds"]:
                 found[name] = (cell, result)
     return found
 
 
-def cut(cell):
-    """The cell at the last of its budgets alone."""
-    last = {axis: cell.within[axis][-1:] for axis in BUDGETS & cell.within.keys()}
-    return dataclasses.replace(cell, within={**cell.within, **last})
+def cut(cell, account=None):
+    """The cell's part with few trials at one budget; of an account, also at the settings that its name says."""
+    within = {axis: values[-1:] if axis in BUDGETS else values for axis, values in cell.within.items()}
+    settings, sizes = dict(cell.settings), dict(cell.sizes)
+    if account is not None:
+        words = set(account.split("/"))
+        for axis, values in cell.within.items():
+            named = [value for value in values if words & {_said(value), f"{axis}={_said(value)}"}]
+            # Where an account names no method, all of them read what it released.
+            within[axis] = named or within[axis][: 2 if axis == "method" else None]
+        if "non_private" in cell.within.get("method", ()):
+            # Releases are compared with it.
+            within["method"] = list(dict.fromkeys(["non_private", *within["method"]]))
+        if "methods" in settings:
+            settings["methods"] = [method for method in settings["methods"] if method in words]
+    if sizes["trials"]:
+        # Each split has trials of its own.
+        sizes["trials"] = sizes["block"] = min(max([2, *cell.within.get("n_splits", [])]), sizes["block"])
+    return dataclasses.replace(cell, settings=settings, within=within, sizes=sizes)
 
 
-def places(study) -> Iterator[tuple[str, Iterator[tuple]]]:
-    """For each mechanism, cells that may show it, with their arrays and who draws in them.
+def _said(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
-    Where many mechanisms share a cell, a part of it comes first, which has to be computed as it is.
-    """
-    found = recorded(study)
-    sharing = Counter(cell.path for cell, _ in found.values())
-    computed = functools.cache(lambda place, part: _simulated(study, cut(found[place][0]) if part else found[place][0]))
 
-    def parts(name, place, cell):
-        for part in (True, False):
-            arrays, drew = computed(place, part)
-            if name in drew:
-                yield cut(cell) if part else cell, arrays, drew
+def places(study, mechanism, cell, result) -> Iterator[tuple]:
+    """A part of a cell that may show what a mechanism releases, then all of it, with arrays and who draws in them."""
+    for place in (cut(cell, accounts_of(result, mechanism)[-1]), cell):
+        arrays, drew = _simulated(study, place)
+        if mechanism in drew:
+            yield place, arrays, drew
 
-    for name, (cell, result) in found.items():
-        number = math.prod(len(cell.within[axis]) for axis in BUDGETS & cell.within.keys())
-        if (sharing[cell.path] + 1) / number < sharing[cell.path]:
-            yield name, parts(name, next(other for other in found if found[other][0].path == cell.path), cell)
-        else:
-            yield name, iter([(cell, result.arrays, {row["mechanism"] for row in result.record["ledger"]})])
+
+def drew_in(result) -> set[str]:
+    return {row["mechanism"] for row in result.record["ledger"]} - {None}
+
+
+def accounts_of(result, mechanism) -> list[str]:
+    return [row["account"] for row in result.record["ledger"] if row["mechanism"] == mechanism]
 
 
 def same(first, second) -> bool:
@@ -176,7 +186,8 @@ def same(first, second) -> bool:
 def test_a_study_shows_what_its_mechanisms_release(built, name):
     if name == AUDIT:
         pytest.skip("the audit's subject are the mechanisms themselves")
-    for mechanism, cells in places(built):
+    for mechanism, found in recorded(built).items():
+        cells = places(built, mechanism, *found)
         assert any(shows(built, mechanism, *cell) for cell in cells), f"{name} does not show what {mechanism} releases"
 
 
@@ -193,29 +204,35 @@ def shows(study, mechanism, cell, arrays, drew) -> bool:
 @every_study
 def test_a_mechanism_that_raises_stops_a_study(built, name):
     """One of each study: the test above sees that each mechanism is asked."""
-    cell = quickest(built)
-    drew = {row["mechanism"] for row in store.read(cell.path).record["ledger"]} & KINDS.keys()
-    if name == AUDIT or not drew:
+    if name == AUDIT:
+        pytest.skip("the audit's subject are the mechanisms themselves")
+    cell, result = quickest(built)
+    drew = drew_in(result) & KINDS.keys()
+    if not drew:
         pytest.skip("no mechanism draws in that cell")
     with pytest.MonkeyPatch.context() as patch:
         refuse(patch, min(drew))
         with pytest.raises(Sabotaged, match=min(drew)):
-            simulate(built, cell)
+            simulate(built, cut(cell, accounts_of(result, min(drew))[-1]))
 
 
-def quickest(study):
-    return min(grid.expand(study), key=lambda cell: store.read(cell.path).record["wall_seconds"])
+def quickest(study) -> tuple:
+    return min(
+        ((cell, store.read(cell.path)) for cell in grid.expand(study)),
+        key=lambda found: found[1].record["wall_seconds"],
+    )
 
 
 @every_study
 def test_a_study_draws_through_the_ledger_only(built, name, monkeypatch):
+    """With all its methods, and nothing but what it records."""
     if name == AUDIT:
         pytest.skip("the audit's cells read the others' ledgers")
-    cell = quickest(built)
-    if cell.path in {shown.path for shown, _ in recorded(built).values()}:
-        pytest.skip("that cell is computed through the ledger above")
+    cell, result = quickest(built)
+    for other in KINDS.keys() - drew_in(result):
+        refuse(monkeypatch, other)
     through_the_ledger_only(monkeypatch)
-    simulate(built, cell)
+    simulate(built, cut(cell))
 
 
 @pytest.mark.parametrize("name", ["geumlek2017/tradeoff"])
@@ -228,7 +245,7 @@ def test_a_draw_past_the_ledger_stops_a_study(built, name, draw, monkeypatch):
     through_the_ledger_only(monkeypatch)
     monkeypatch.setattr(Ledger, "release_all", past)
     with pytest.raises(Uncharged, match=draw):
-        simulate(built, quickest(built))
+        simulate(built, cut(quickest(built)[0]))
 
 
 @pytest.mark.parametrize("name", sorted(KINDS))

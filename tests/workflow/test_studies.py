@@ -1,22 +1,31 @@
-"""A contract that every study fulfils, with its published tables and with those of a smoke rebuild of everything."""
+"""A contract that every study fulfils, with its published tables and with those of a smoke rebuild of everything.
+
+No two rows of a table share a key: of the published tables, and of sweeps, point by point, at smoke scale.
+"""
 
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from test_sweep_matrix import drawn_small
 
 from privpost.commands import sweeps
 from privpost.drawing import figures, style
-from privpost.lab import grid, request, tables
+from privpost.lab import cells, grid, request, tables
 from privpost.lab.claims import Claim
+from privpost.lab.study import SIZES
 from privpost.report.scorecard import claims_of
 
 ROOT = Path(__file__).resolve().parents[2]
+# Numbers along which a table goes, beside its settings.
+POSITIONS = {"u", "theta", "power", "steps", "beta", "epsilon", "order", "log_epsilon"}
 
 
 def _names() -> list[str]:
@@ -27,12 +36,19 @@ def _names() -> list[str]:
 every_study = pytest.mark.parametrize("name", _names())
 
 
+@functools.cache
+def loaded(folder: Path, scale: str = "paper") -> dict[str, grid.Study]:
+    """All studies of a folder, loaded together: each is composed once, whichever tests ask for it."""
+    with contextlib.chdir(folder):
+        return {study.name: study for study in grid.load_studies(None, scale)}
+
+
 @pytest.fixture
 def built(everything, monkeypatch, name):
     """The study at smoke scale, with the rebuilt clone as working directory."""
     clone, output = everything
     monkeypatch.chdir(clone.folder)
-    study = grid.load_study(name, "smoke")
+    study = loaded(clone.folder, "smoke")[name]
     assert study.ledger_path.is_file(), output
     return study
 
@@ -61,21 +77,24 @@ def _check_claims(study) -> None:
 @every_study
 def test_no_row_is_made_of_the_meanings_of_columns(checkout, name):
     """A meaning more would change or break it."""
-    module = ast.parse((grid.load_study(name).folder / "study.py").read_text())
+    module = ast.parse((loaded(checkout)[name].folder / "study.py").read_text())
     taken = [
         node for node in ast.walk(module) if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "TABLES"
     ]
     assert not taken
 
 
+def _check_cells(study) -> None:
+    found = grid.expand(study)
+    assert found
+    for cell in found:
+        assert set(study.schema.fields) == {*cell.settings, *cell.within}
+
+
 @every_study
 def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, name):
-    for scale in ("paper", "smoke"):
-        study = grid.load_study(name, scale)
-        cells = grid.expand(study)
-        assert cells
-        for cell in cells:
-            assert set(study.schema.fields) == {*cell.settings, *cell.within}
+    study = loaded(checkout)[name]
+    _check_cells(study)
     assert study.paper == study.config["paper"]
     module = study.module()
     for function in ("simulate", "tabulate"):
@@ -88,14 +107,15 @@ def test_a_study_has_a_complete_schema_and_a_module_for_each_figure(checkout, na
 
 
 @every_study
-def test_a_study_is_small_at_smoke_scale(checkout, name):
+def test_a_study_is_small_at_smoke_scale(built):
     """At smoke scale a study has a few cells at most, so that all of them can be rebuilt in every test run."""
-    assert len(grid.expand(grid.load_study(name, "smoke"))) <= 16
+    _check_cells(built)
+    assert len(grid.expand(built)) <= 16
 
 
 @every_study
 def test_published_tables_are_whole_and_their_claims_can_be_scored(checkout, name):
-    study = grid.load_study(name)
+    study = loaded(checkout)[name]
     if not study.ledger_path.is_file():
         pytest.skip(f"{name} is not published")
     _check_columns(study)
@@ -117,14 +137,63 @@ def test_a_smoke_rebuild_draws_every_figure(built):
         assert built.figure_path(stem).stat().st_size > 1000, stem
 
 
+def drawn_plain(figure, path, dpi=0):
+    """Draw a figure small, with its parts where they are: a sample of sweeps is laid out in test_sweep_matrix.py."""
+    figure.set_layout_engine("none")
+    drawn_small(figure, path)
+
+
 @every_study
 def test_a_sweep_over_a_part_of_the_grid_ends_with_a_table(built, tmp_path, monkeypatch):
-    monkeypatch.setattr(style, "save", drawn_small)
-    cells = grid.expand(built)[:1]
-    asked = request.Request(built, cells, [], True, None, False, tmp_path)
-    paths = sweeps.write(asked, tmp_path, [], cells).paths
+    monkeypatch.setattr(style, "save", drawn_plain)
+    some = grid.expand(built)[:1]
+    asked = request.Request(built, some, [], True, None, False, tmp_path)
+    paths = sweeps.write(asked, tmp_path, [], some).paths
     assert {".csv", ".json"} <= {path.suffix for path in paths}
     assert all(path.stat().st_size > 0 for path in paths)
+
+
+def repeated(study, frame) -> pd.DataFrame:
+    """Return the rows of a table that share all settings, positions, words and counts with another row."""
+    named = {*study.schema.fields, *SIZES, *POSITIONS}
+    key = [c for c in frame if c.removesuffix("_setting") in named or not _measured(frame[c])]
+    return frame[frame.duplicated(key, keep=False)]
+
+
+def _measured(column) -> bool:
+    # A count with empty entries is a float, too.
+    return pd.api.types.is_float_dtype(column) and bool((column.dropna() % 1 != 0).any())
+
+
+@every_study
+def test_no_two_rows_of_a_published_table_share_a_key(checkout, name):
+    study = loaded(checkout)[name]
+    for table in study.tables:
+        frame = tables.read_table(study.table_path(table))
+        assert repeated(study, frame).empty, table
+
+
+@every_study
+def test_no_two_rows_of_a_sweeps_tables_share_a_key(built):
+    """Every point of the smoke grid is tabulated by itself: rows about several ε do not take the ε of their point."""
+    points = [(cell, result) for cell in grid.expand(built) if (result := cells.stored(cell)) is not None]
+    assert points
+    asked = [key for key in ("seed", "epsilon") if key != "epsilon" or key in built.schema]
+    found = tables.of_points(built, *map(list, zip(*points, strict=True)), asked)
+    assert found.failed == {}
+    for table, frame in found.tables.items():
+        assert repeated(built, frame).empty, table
+        assert frame.notna().any().all(), table
+
+
+def test_a_row_that_is_there_twice_is_found():
+    study = grid.load_study("zhang2016/naive_bayes")
+    rows = pd.DataFrame(
+        {"method": ["map", "map", "map"], "epsilon": [1.0, 1.0, None], "difference_mean": [0.1, 0.2, 0.3]}
+    )
+    assert list(repeated(study, rows).index) == [0, 1]
+    # As when a row about all ε takes the ε of its point.
+    assert list(repeated(study, rows.fillna({"epsilon": 1.0})).index) == [0, 1, 2]
 
 
 # Cheap ones of each kind: closed forms, no figure, Monte Carlo, Markov chains, raw data.

@@ -1,6 +1,7 @@
 """The sha256 of the published files, and the times of the run that made the published results."""
 
 import csv
+import functools
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
@@ -46,9 +47,14 @@ def sums() -> dict[Path, str]:
     """Return the recorded sha256 of each published result and figure, by its path."""
     if not SUMS.is_file():
         return {}
+    return dict(_sums(SUMS.read_text(encoding="utf-8", errors="replace")))
+
+
+# Each table that is read is checked, so the same text comes again and again.
+@functools.lru_cache(maxsize=1)
+def _sums(text: str) -> dict[Path, str]:
     # A malformed file has no entries, so every result then counts as altered.
-    lines = SUMS.read_text(encoding="utf-8", errors="replace").splitlines()
-    pairs = (line.split("  ", 1) for line in lines if "  " in line)
+    pairs = (line.split("  ", 1) for line in text.splitlines() if "  " in line)
     return {Path(os.path.normpath(RESULTS / name)): digest for digest, name in pairs}
 
 
