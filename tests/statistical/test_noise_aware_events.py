@@ -126,7 +126,7 @@ def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
     sampler = event_counts.Chains(given, LAYOUT, PRIOR)
     draws = [
         functionals(state.probabilities, state.states.T, state.rates, noisy)
-        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=9, burn_in=200, thin=15)
+        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=9, burn_in=80, thin=10)
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
