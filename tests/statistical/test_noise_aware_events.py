@@ -126,7 +126,7 @@ def ranks_p_values(epsilon: float, factor: float = 1.0) -> np.ndarray:
     sampler = event_counts.Chains(given, LAYOUT, PRIOR)
     draws = [
         functionals(state.probabilities, state.states.T, state.rates, noisy)
-        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=9, burn_in=200, thin=15)
+        for state, _ in chain.run(sampler, np.random.default_rng(4), draws=9, burn_in=80, thin=10)
     ]
     truth = functionals(phi, states, rates, noisy)
     # Equal numbers of moves are put in random order.
@@ -159,7 +159,7 @@ def test_one_cell_s_emissions_follow_their_law_by_quadrature() -> None:
     n_chains = 4000
     given = event_counts.NoisyCounts(np.tile(noisy, (n_chains, 1, 1)), np.ones((n_chains, 1), bool), scale, mean)
     sampler = event_counts.Chains(given, gibbs.Layout.of([0]), gibbs.Prior(1, (2,)))
-    ((state, _),) = chain.run(sampler, np.random.default_rng(5), draws=1, burn_in=200)
+    ((state, _),) = chain.run(sampler, np.random.default_rng(5), draws=1, burn_in=60)
     found = state.probabilities[:, 0, 0]
     # 4.5 standard errors of a mean and, roughly, of a standard deviation.
     assert abs(found.mean() - exact[0]) < 4.5 * exact[1] / math.sqrt(n_chains)

@@ -13,7 +13,7 @@ import secrets
 import numpy as np
 import pytest
 
-from privpost.distributions import noise
+from privpost.distributions import exact_draws, noise
 from privpost.privacy.audit import Counts, choose_event, lower_bound
 from privpost.release import command, models, table
 from privpost.release.spec import read
@@ -36,6 +36,12 @@ CLASSES = {"diet": {**DIET, "role": "class"}, "smokes": YES_NO, "cough": YES_NO}
 REDACTED = {"minutes": {**MINUTES, "low": -4, "outside": "redact"}}
 LOGISTIC = {"minutes": {"low": 0, "high": 4}, "smokes": {**YES_NO, "role": "label"}}
 NORMAL = {"prior_mean": 1, "prior_variance": 1, "record_variance": 4}
+
+
+@pytest.fixture(autouse=True)
+def draws_do_not_wait(monkeypatch):
+    """A draw ends when it is found, not after a public time."""
+    monkeypatch.setattr(exact_draws, "in_units_of_time", lambda unit, draw: draw())
 
 
 def prior(model: dict, size: float) -> dict:
@@ -145,8 +151,10 @@ def test_a_release_loses_no_more_than_it_claims(tmp_path, name, source):
 
 @pytest.mark.parametrize("name", ["bits", "network", "bits, Gaussian", "sum"])
 def test_half_the_noise_is_noticed(tmp_path, monkeypatch, name):
-    # Of networks 2,500 releases prove 1.17 ± 0.12 of the claim, 10,000 prove 1.61 ± 0.06; of the others more.
-    monkeypatch.setitem(globals(), "NOISY", 10_000)
+    # Of networks 2,500 releases prove 1.17 ± 0.12 of the claim, 10,000 prove 1.61 ± 0.06. Of the others 2,500 releases
+    # prove 1.61 ± 0.05, or more.
+    if name == "network":
+        monkeypatch.setitem(globals(), "NOISY", 10_000)
     for law in ("laplace", "normal"):
         drawn = getattr(noise.SecureNoise, law)
         monkeypatch.setattr(

@@ -98,8 +98,10 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
     shares = np.diff(at, prepend=0.0, append=1.0)
     # With a fixed seed, equal arguments always give the same band.
     counts = np.random.default_rng(2022).multinomial(size, shares, 4000)[:, :-1].cumsum(axis=1)
-    tails = np.minimum(binom.cdf(counts, size, at), binom.sf(counts - 1, size, at)).min(axis=1)
-    pointwise = np.quantile(tails, level)
+    # Each possible count is evaluated once, since most counts occur in many samples.
+    every = np.arange(size + 1)[:, None]
+    tails = np.minimum(binom.cdf(every, size, at), binom.sf(every - 1, size, at))
+    pointwise = np.quantile(np.take_along_axis(tails, counts, axis=0).min(axis=1), level)
     return binom.ppf(pointwise, size, at) / size, binom.isf(pointwise, size, at) / size
 
 

@@ -114,7 +114,7 @@ def counts(model, n: int, scale: float, releases) -> list:
     noise density and the normalising sums of the leaves' laws.
     """
     inner = _inner(model, n)
-    return [partial(_drawn_counts, *_tilted(model, n, scale, release, inner), inner.counts) for release in releases]
+    return [partial(_drawn_counts, *_tilted(n, scale, release, inner), inner.counts) for release in releases]
 
 
 class _Inner(NamedTuple):
@@ -128,6 +128,8 @@ class _Inner(NamedTuple):
     leaves: np.ndarray
     # Numbers (tables, leaves) of records that concern the parameters of leaves.
     sizes: np.ndarray
+    # Log-probability (n + 1, n + 1) of a number of ones under a leaf's prior, among each number of records.
+    log_ones: np.ndarray
 
 
 def _inner(model, n: int) -> _Inner:
@@ -145,10 +147,13 @@ def _inner(model, n: int) -> _Inner:
     log_prior = -gammaln(tables + 1).sum(axis=1)
     log_prior += betaln(model.alpha + ones, model.beta + sizes[:, ~leaf] - ones).sum(axis=1)
     pairs[:, leaf] = 0
-    return _Inner(log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf])
+    every = np.arange(n + 1.0)
+    return _Inner(
+        log_prior, counts, np.flatnonzero(leaf), sizes[:, leaf], _log_beta_binomial(model, every[:, None], every)
+    )
 
 
-def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
+def _tilted(n: int, scale: float, release, inner: _Inner) -> tuple[np.ndarray, list]:
     """Return the weights (tables,) and, for each parameter of a leaf, a tuple that describes its number of ones.
 
     The tuple has the index of the ones in the release, the number of records (tables,) that the parameter governs, and
@@ -157,14 +162,13 @@ def _tilted(model, n: int, scale: float, release, inner: _Inner) -> tuple[np.nda
     # One increasing array has the distribution functions of all totals, with n + 1 values each. Each function is raised
     # by 1 over the previous function, so that one search serves all totals.
     ones = np.arange(n + 1.0)
-    log_prior = _log_beta_binomial(model, ones[:, None], ones)  # ones, total
     given = np.delete(np.arange(len(release)), np.append(2 * inner.leaves, 2 * inner.leaves + 1))
     given = given[np.isfinite(release[given])]
     log_weight = inner.log_prior - np.abs(inner.counts[:, given] - release[given]).sum(axis=1) / scale
     leaves = []
     for leaf, sizes in zip(inner.leaves, inner.sizes.T, strict=True):
         distance = abs(release[2 * leaf] - ones[:, None]) + abs(release[2 * leaf + 1] - (ones - ones[:, None]))
-        log_joint = log_prior - distance / scale
+        log_joint = inner.log_ones - distance / scale  # ones, total
         top = log_joint.max(axis=0)
         cumulative = np.cumsum(np.exp(log_joint - top), axis=0)
         log_weight = log_weight + (top + np.log(cumulative[-1]))[sizes]

@@ -34,15 +34,23 @@ def command(*argv: str, status: int = 0, **extra: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.fixture
-def settings(tmp_path, monkeypatch) -> Path:
-    """A folder with the settings of the checkout as working directory, also that of processes of launchers."""
-    shutil.copytree(ROOT / "conf", tmp_path / "conf")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
-    yield tmp_path
-    # Joblib's processes would wait for more work, in the folder in which they started.
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with the settings of the checkout. Joblib's processes start in it once, for all tests."""
+    found = tmp_path_factory.mktemp("settings")
+    shutil.copytree(ROOT / "conf", found / "conf")
+    yield found
+    # Joblib's processes would wait for more work.
     get_reusable_executor(reuse=True).shutdown()
+
+
+@pytest.fixture
+def settings(folder, monkeypatch):
+    """The folder of settings as working directory, also that of processes of launchers; it holds no results."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
+    yield
+    shutil.rmtree("build", ignore_errors=True)
 
 
 # Options
@@ -147,7 +155,7 @@ def test_studies_values_and_commands_are_completed_and_hydra_does_the_rest(toy, 
     assert capsys.readouterr().out.split() == offered
 
 
-def test_bash_completes_what_hydras_script_asks_for(settings, tmp_path):
+def test_bash_completes_what_hydras_script_asks_for(settings):
     """Zsh runs the same script."""
     script = f"""
         PATH={Path(sys.executable).parent}:$PATH

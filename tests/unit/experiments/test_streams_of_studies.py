@@ -30,7 +30,10 @@ SHARED = {
 }
 # Lengths of chains and numbers of draws, on which no stream depends, and two methods, which are given theirs by name.
 SHORT = {
+    "bernstein2018/calibration": {"burn_in": 1, "draws": 4},
+    "bernstein2018/convergence": {"burn_in": 1, "draws": 8, "collapsed_draws": 4},
     "foulds2016/war_logs_likelihood": {"aware_iterations": 2, "aware_burn_in": 1},
+    "noise_aware/regression_calibration": {"burn_in": 1, "draws": 4},
     "noise_aware/rivals": {"methods": ["exact", "prior"], "draws": 4, "burn_in": 1, "reference_draws": 100},
 }
 

@@ -282,7 +282,7 @@ def origin(name: str) -> dict:
 
 @pytest.mark.parametrize(("file", "expected"), EDITS.values(), ids=EDITS)
 def test_an_edit_marks_the_studies_that_use_the_file_and_no_others(copied, file, expected):
-    assert not behind()
+    unedited()
     copied(file)
     assert behind() == set(expected)
 
