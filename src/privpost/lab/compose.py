@@ -34,9 +34,9 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     """
     path, state = built(scale) / "configurations" / f"{name}.json", _state()
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        if kept["state"] == state:
-            return kept["config"]
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record["state"] == state:
+            return record["config"]
     config, constant = _composed(name, scale)
     # A configuration that depends on something else than the files, such as the environment, is not kept.
     if constant and json.loads(text := json.dumps({"state": state, "config": config}))["config"] == config:
@@ -74,9 +74,9 @@ def _composed(name: str, scale: str) -> tuple[dict[str, Any], bool]:
     running, GlobalHydra.instance().hydra = GlobalHydra.instance().hydra, None
     try:
         with initialize_config_dir(version_base="1.3", config_dir=str(configurations.folder().resolve())):
-            found = hydra_compose(configurations.PRIMARY, overrides=words)
-            config = OmegaConf.to_container(found, resolve=True)
-            return config, config == OmegaConf.to_container(found)  # type: ignore[return-value]
+            composed = hydra_compose(configurations.PRIMARY, overrides=words)
+            config = OmegaConf.to_container(composed, resolve=True)
+            return config, config == OmegaConf.to_container(composed)  # type: ignore[return-value]
     except (HydraException, OmegaConfBaseException, yaml.YAMLError, UnicodeDecodeError) as error:
         # Hydra's messages have many lines; the first ones say what is wrong.
         reason = " ".join(line.strip() for line in str(error).splitlines()[:4])

@@ -37,9 +37,9 @@ def command(*argv: str, status: int = 0, **extra: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with the settings of the checkout. Joblib's processes start in it once, for all tests."""
-    found = tmp_path_factory.mktemp("settings")
-    shutil.copytree(ROOT / "conf", found / "conf")
-    yield found
+    place = tmp_path_factory.mktemp("settings")
+    shutil.copytree(ROOT / "conf", place / "conf")
+    yield place
     # Joblib's processes would wait for more work.
     get_reusable_executor(reuse=True).shutdown()
 
