@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from privpost.datasets import catalogue
+from privpost.lab import provenance
 from privpost.samplers import compiled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -212,6 +213,9 @@ def _cloned(place: Path) -> None:
     # Commands in copies of the clone need not compile its sources each; by content, whatever time an edit has.
     kinds = ("-q", "--invalidation-mode", "checked-hash")
     subprocess.run([sys.executable, "-m", "compileall", *kinds, place / "src"], check=True)
+    if (digests := ROOT / provenance.DIGESTS).is_file():
+        (place / "build").mkdir()
+        shutil.copyfile(digests, place / provenance.DIGESTS)
     # Compiled loops are stored by the state of their sources, in whichever folder: all clones share them.
     kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
     (ROOT / kept).mkdir(parents=True, exist_ok=True)
@@ -286,7 +290,7 @@ def everything(once, pristine):
 def _paper(once, pristine) -> Clone:
     def rebuild(place):
         clone = pristine.copy(place)
-        (clone / "build").mkdir()
+        (clone / "build").mkdir(exist_ok=True)
         (clone / "build/said").write_text(clone.run("privpost", "reproduce", CLOSED))
 
     return once("paper", rebuild)

@@ -7,7 +7,6 @@ import functools
 
 import numpy as np
 from scipy.special import kolmogi, kolmogorov, ndtri
-from scipy.stats import binom
 
 # Joint level of all tests behind one claim, here and wherever calibration is scored.
 LEVEL = 0.05
@@ -94,6 +93,8 @@ def simultaneous_band(points: tuple[float, ...], size: int, level: float = LEVEL
         points: k increasing points in (0, 1) at which the empirical distribution function is evaluated.
         size: number M of values.
     """
+    from scipy.stats import binom
+
     at = np.asarray(points)
     shares = np.diff(at, prepend=0.0, append=1.0)
     # With a fixed seed, equal arguments always give the same band.

@@ -5,18 +5,22 @@ mechanisms, models and samplers in its ledger. Studies do not import code that o
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
+import json
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import privpost
 from privpost import lookup
+from privpost.atomic import replacing
 
 PACKAGE = Path(privpost.__file__).parent
 # The libraries on whose versions a cell's numbers depend.
@@ -25,9 +29,12 @@ LIBRARIES = ("numpy", "scipy")
 ALWAYS = ("privpost.lab.streams", "privpost.privacy.ledger.gate")
 # Modules that move files and find classes. They count only if they are named, as in `ALWAYS`, not if imported.
 MOVING = ("privpost.lab", "privpost.lookup", "privpost.atomic", "privpost.configurations")
+# Digests of source texts, which take a third of a second for the files of a study. Each job of a rebuild needs them.
+DIGESTS = Path("build/digests.json")
 _IMPORT = re.compile(r"^\s*(?:from (privpost[\w.]*) import (\([^)]*\)|[^\n]*)|import (privpost[\w.]*))", re.MULTILINE)
 
 
+@functools.cache
 def versions() -> dict[str, str]:
     """Return the versions of Python, of the package and of the numerical libraries."""
     numerical = {name: importlib.metadata.version(name) for name in LIBRARIES}
@@ -122,9 +129,42 @@ def _names(nodes: Iterable[ast.AST]) -> set[str]:
     return {node.id for node in within if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
 
 
+def _code_digests(paths: Sequence[Path], of_cell: bool = False) -> list[str]:
+    """Return a digest of each file's source text without its comments, docstrings, meanings and layout.
+
+    The build keeps the digests by text. Where it cannot be read or written, they are computed.
+    """
+    texts = [text_of(path) for path in paths]
+    keys = [hashlib.sha256(f"{of_cell}\0{text}".encode()).hexdigest() for text in texts]
+    known = _known()
+    if new := {key: (text, path) for key, text, path in zip(keys, texts, paths, strict=True) if key not in known}:
+        known.update({key: _code_digest(text, path, of_cell) for key, (text, path) in new.items()})
+        with contextlib.suppress(OSError), replacing(DIGESTS) as temporary:
+            temporary.write_text(json.dumps({"state": _state(), "digests": _kept() | known}), encoding="utf-8")
+    return [known[key] for key in keys]
+
+
 @functools.cache
-def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
-    """Return a digest of a file's source text without its comments, docstrings, meanings and layout."""
+def _known() -> dict[str, str]:
+    """Return the digests that this process knows, at first those that the build keeps."""
+    return _kept()
+
+
+def _kept() -> dict[str, str]:
+    """Return the digests that the build keeps, if this code and this Python computed them."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        record = json.loads(DIGESTS.read_text(encoding="utf-8"))
+        if record["state"] == _state():
+            return dict(record["digests"])
+    return {}
+
+
+@functools.cache
+def _state() -> str:
+    return hashlib.sha256(f"{sys.version}\0{text_of(Path(__file__))}".encode()).hexdigest()
+
+
+def _code_digest(text: str, path: Path, of_cell: bool) -> str:
     tree = ast.parse(text, str(path))
     if of_cell:
         tree.body = _without_tables(tree)
@@ -140,7 +180,9 @@ def _code_digest(text: str, path: Path, of_cell: bool = False) -> str:
 
 def source(*modules: str) -> dict[str, str]:
     """Return, by file, a digest of the code of some modules and of all modules that they import."""
-    return {path.relative_to(PACKAGE).as_posix(): _code_digest(text_of(path), path) for path in files(modules)}
+    paths = files(modules)
+    names = [path.relative_to(PACKAGE).as_posix() for path in paths]
+    return dict(zip(names, _code_digests(paths), strict=True))
 
 
 def source_digest(*modules: str) -> str:
@@ -162,7 +204,7 @@ def of_cell(target: str, dataset: str | None, used: Sequence[str] = ()) -> dict[
     modules = [target, *ALWAYS, *used] + ([] if dataset is None else [f"privpost.datasets.{dataset}"])
     digests = source(*modules)
     if own := file_of(target):
-        digests[own.relative_to(PACKAGE).as_posix()] = _code_digest(text_of(own), own, of_cell=True)
+        (digests[own.relative_to(PACKAGE).as_posix()],) = _code_digests([own], of_cell=True)
     return {"source": digests, "versions": versions()}
 
 

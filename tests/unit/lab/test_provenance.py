@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import time
@@ -176,6 +177,75 @@ def test_a_patch_release_of_python_does_not_count(package):
     major = ".".join(before["versions"]["python"].split(".")[:2])
     patched = {**before, "versions": {**before["versions"], "python": f"{major}.99"}}
     assert provenance.changes(before, patched) == []
+
+
+# Digests that the build keeps
+
+
+@pytest.fixture
+def parsed(package, tmp_path_factory, monkeypatch) -> list[str]:
+    """The names of the files whose text was parsed, in a folder of its own that keeps digests."""
+    names, by_parsing = [], provenance._code_digest
+    monkeypatch.chdir(tmp_path_factory.mktemp("project"))
+    monkeypatch.setattr(
+        provenance, "_code_digest", lambda text, path, *how: names.append(path.name) or by_parsing(text, path, *how)
+    )
+    provenance._known.cache_clear()
+    yield names
+    provenance._known.cache_clear()
+
+
+def anew() -> dict[str, str]:
+    """The digests of a cell in a process that starts now."""
+    provenance._known.cache_clear()
+    return provenance.of_cell("privpost.study", None)["source"]
+
+
+def test_a_process_parses_only_what_no_other_has_parsed(package, parsed):
+    first = anew()
+    assert set(parsed) == {"study.py", "helper.py", "deeper.py", "streams.py", "gate.py"}
+    parsed.clear()
+    assert anew() == first and parsed == []
+    edit(package / "deeper.py", "return 2", "return 3")
+    changed = anew()
+    assert parsed == ["deeper.py"] and {name for name in first if first[name] != changed[name]} == {"deeper.py"}
+    # Both versions are kept.
+    edit(package / "deeper.py", "return 3", "return 2")
+    assert anew() == first and parsed == ["deeper.py"]
+
+
+def test_what_another_process_keeps_meanwhile_stays(package, parsed):
+    anew()
+    record = json.loads(provenance.DIGESTS.read_text())
+    record["digests"]["its"] = "digest"
+    provenance.DIGESTS.write_text(json.dumps(record))
+    edit(package / "deeper.py", "return 2", "return 3")
+    provenance.source("privpost.study")
+    assert json.loads(provenance.DIGESTS.read_text())["digests"]["its"] == "digest"
+
+
+def test_digests_of_other_code_or_of_another_python_are_computed_anew(parsed, monkeypatch):
+    first = anew()
+    for place, value in (("sys.version", "4.0"), ("__file__", __file__)):
+        monkeypatch.setattr(f"privpost.lab.provenance.{place}", value)
+        provenance._state.cache_clear()
+        parsed.clear()
+        assert anew() == first and "study.py" in parsed
+        parsed.clear()
+        assert anew() == first and parsed == []
+    monkeypatch.undo()
+    provenance._state.cache_clear()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"state": "x"}'])
+def test_where_digests_are_damaged_or_cannot_be_kept_they_are_computed(parsed, text):
+    first = anew()
+    whole = provenance.DIGESTS.read_text()
+    provenance.DIGESTS.write_text(text)
+    assert anew() == first and provenance.DIGESTS.read_text() == whole
+    shutil.rmtree("build")
+    Path("build").write_text("no folder")
+    assert anew() == first
 
 
 # What is behind after an edit of the real package
