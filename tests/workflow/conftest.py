@@ -110,7 +110,9 @@ class Clone:
 
     def copy(self, folder: Path) -> Clone:
         """Return a copy of the clone whose files keep their times."""
-        shutil.copytree(self.folder, folder, symlinks=True)
+        # Thousands of files: shutil.copytree takes three times as long.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-a", self.folder, folder], check=True)
         return Clone(folder)
 
     def contents(self, *folders: str) -> dict[str, bytes]:
