@@ -212,10 +212,10 @@ def normal_product(mean, covariance, observed, variance) -> tuple[np.ndarray, np
     # Compiled code is loaded only to run chains.
     from privpost.samplers.noise_aware.counts import multiply_normals
 
-    # The compiled loop neither checks bounds nor converts arrays.
+    # The compiled loop neither checks bounds nor converts arrays, and is compiled again for a read-only array.
     product, factor = np.array(mean, float, order="C"), np.zeros((len(mean), *mean.shape))
     shapes = (covariance, factor.shape), (observed, mean.shape), (variance, mean.shape)
-    given = (np.ascontiguousarray(np.broadcast_to(part, shape), float) for part, shape in shapes)
+    given = (np.array(np.broadcast_to(part, shape), float, order="C") for part, shape in shapes)
     multiply_normals(product, *given, factor)
     return product, factor
 

@@ -170,7 +170,7 @@ def _proposed(theta, alpha, beta, rng):
 
 
 @outer(seconds=11)
-def shifts(records, counts, release, scale, prior, graph, rng, rare=0.0):
+def shifts(records, counts, release, scale, prior, graph, rng, rare):
     """Take one Metropolis step for each θ together with the bits that depend on θ, in place.
 
     A chain takes part with probability min(1, scale/rare).

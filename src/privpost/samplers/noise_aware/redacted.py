@@ -52,10 +52,9 @@ def redacted_kernel(
     """
     if segments not in SEGMENTS:
         raise ValueError(f"segments is {segments!r}; allowed: {', '.join(SEGMENTS)}")
-    release = np.ascontiguousarray(release, float)
-    scale, low, high = (
-        np.ascontiguousarray(np.broadcast_to(value, release.shape), float) for value in (scale, low, high)
-    )
+    # Copies, since a compiled loop is compiled again for a read-only array.
+    release = np.array(release, float, order="C")
+    scale, low, high = (np.array(np.broadcast_to(value, release.shape), float) for value in (scale, low, high))
     smallest, largest = (n * end for end in model.statistic_support)
     table = Table.of(model, n, (low, high), segments)
     # The pair (Σt(x), n) of each trial. The pair lies along the first axis, so Σt(x) and n are each contiguous.

@@ -28,7 +28,7 @@ def sample_counted(alpha, low, rng: np.random.Generator) -> tuple[np.ndarray, in
     if not np.all((alpha >= 1) & np.isfinite(alpha)):
         raise ValueError("alpha must be finite and >= 1")
     n_levels = alpha.shape[-1]
-    low = np.broadcast_to(np.asarray(low, float), alpha.shape[:-1]).ravel()
+    low = np.broadcast_to(np.asarray(low, float), alpha.shape[:-1]).flatten()
     if not np.all((low >= 0) & (low * n_levels < 1)):
         raise ValueError(f"low must lie in [0, 1/{n_levels})")
     # Imported here and not above: loading the compiler takes longer than most commands.
@@ -36,5 +36,5 @@ def sample_counted(alpha, low, rng: np.random.Generator) -> tuple[np.ndarray, in
 
     rows = np.ascontiguousarray(alpha.reshape(-1, n_levels))
     draws = np.empty_like(rows)
-    variates = draw_rows(rows, np.ascontiguousarray(low), rng, draws)
+    variates = draw_rows(rows, low, rng, draws)
     return draws.reshape(alpha.shape), variates
