@@ -120,12 +120,17 @@ def composed_once(tmp_path_factory):
             temporary.replace(path)
         return path.read_bytes()
 
+    def contents(folder):
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        return tuple((path.relative_to(folder), path.read_bytes()) for path in files)
+
+    # No test changes the checkout's files, which a clone has too; a toy's are few.
+    own = contents(ROOT / "conf")
+
     def remembered(name, scale):
         folder = configurations.folder().resolve()
         found_by = (configurations.PRIMARY, *configurations.MORE)
-        # No test changes the checkout's files; a toy's are few.
-        files = [] if folder == ROOT / "conf" else sorted(path for path in folder.rglob("*") if path.is_file())
-        state = tuple((path.relative_to(folder), path.read_bytes()) for path in files)
+        state = own if folder == ROOT / "conf" else contents(folder)
         return pickle.loads(once(name, scale, (*found_by, state)))
 
     study.compose = remembered

@@ -68,10 +68,6 @@ def _with(own, table, **columns):
     return {**own, table: own[table].assign(**columns)}
 
 
-def _without(own, table, column):
-    return {**own, table: own[table].drop(columns=column)}
-
-
 def _calibrated_with_dependence_only(own):
     table = own["truncation"]
     p_value = table.p_value.mask(table.variant == "corrected", 1.0).mask(table.variant == "public_bounds", 0.0)
@@ -179,16 +175,9 @@ LIES = (
 )  # fmt: skip
 
 
-def not_read(declared, own, true) -> bool:
-    try:
-        return outcomes(declared, own) == true
-    except (*REFUSALS, AttributeError):
-        return False
-
-
 def scored(declared, own):
-    """A claim's outcomes, and names of columns that its function asks pandas for; rows may give it others."""
-    asked = set()
+    """A claim's outcomes, and names of columns that its function asks pandas for, or rows by a name in its code."""
+    asked = {*declared.function.__code__.co_names}
 
     def noting(shipped):
         def noted(self, key):
@@ -232,27 +221,19 @@ def _unturned(declared, own) -> set[tuple[str, str]]:
         for news in itertools.islice(lies, 8 if left else 0):
             if left:
                 turn(_all_at_once(own, places, news))
-    # Then of each column one lie, and of each that is read all. Those that are asked for, and means, come first.
-    places = [(name, column) for name in own for column in own[name]]
-    places.sort(
-        key=lambda place: (
-            place[1] not in asked,
-            not place[1].endswith("mean"),
-            own[place[0]][place[1]].dtype.kind != "f",
-        )
+    # Then of one column, of those that the claim is seen to read and means first.
+    places = sorted(
+        ((name, column) for name in own for column in own[name]),
+        key=lambda place: (not place[1].endswith("mean"), own[place[0]][place[1]].dtype.kind != "f"),
     )
-    for name, column in places:
-        if left and (new := next(falsified(own[name][column]), None)) is not None:
-            turn({**own, name: own[name].assign(**{column: new})})
-    places = [
-        (name, column) for name, column in places if left and not not_read(declared, _without(own, name, column), true)
-    ]
-    for base, told in ((own, 1), (certain(own) if left else own, 0)):
-        lies = itertools.zip_longest(*(falsified(base[name][column]) for name, column in places))
-        for news in itertools.islice(lies, told, None if left else told):
-            for (name, column), new in zip(places, news, strict=True):
-                if left and new is not None:
-                    turn({**base, name: base[name].assign(**{column: new})})
+    for seen in (True, False):
+        some = [place for place in places if (place[1] in asked) is seen]
+        for base, told in ((own, 1), (certain(own) if left else own, None)):
+            lies = itertools.zip_longest(*(falsified(base[name][column]) for name, column in some))
+            for news in itertools.islice(lies, told if left else 0):
+                for (name, column), new in zip(some, news, strict=True):
+                    if left and new is not None:
+                        turn({**base, name: base[name].assign(**{column: new})})
     return left
 
 

@@ -72,14 +72,32 @@ def sums(clone) -> dict[str, str]:
     return {path.name: store.checksum(store.read(path).arrays) for path in cells(clone)}
 
 
-@pytest.fixture(scope="session")
-def small_disks() -> tuple[str, ...]:
-    """A prefix for commands that lets them mount a disk in memory, which nobody else sees."""
+def can_mount() -> tuple[str, ...]:
+    """A prefix for commands that lets them mount a disk in memory, which nobody else sees; empty if none does."""
     for prefix in (("unshare", "--mount"), ("unshare", "--map-root-user", "--mount")):
         mount = [*prefix, "sh", "-c", "mount -t tmpfs tmpfs /tmp"]
         if shutil.which("unshare") and subprocess.run(mount, check=False, capture_output=True).returncode == 0:
             return prefix
-    pytest.skip("no disk of limited size can be mounted on this machine (unshare --mount)")
+    return ()
+
+
+@pytest.fixture(scope="session")
+def small_disks() -> tuple[str, ...]:
+    if not (prefix := can_mount()):
+        pytest.skip("no disk of limited size can be mounted on this machine (unshare --mount)")
+    return prefix
+
+
+@pytest.fixture
+def hostile(tmp_path) -> tuple[str, ...]:
+    """A prefix for commands that gives them a TMPDIR whose name is longer than a socket's may be.
+
+    Where it can be had, nothing in it may be executed, as on hardened hosts.
+    """
+    (long := tmp_path / ("x" * 100)).mkdir()
+    if not (prefix := can_mount()):
+        return ("env", f"TMPDIR={long}")
+    return (*prefix, "sh", "-c", 'mount -t tmpfs -o noexec tmpfs "$0" && TMPDIR="$0" exec "$@"', str(long))
 
 
 @pytest.fixture(scope="session")
@@ -139,8 +157,10 @@ def test_prepared_data_on_a_full_disk_are_whole_or_absent(clone, small_disks, tm
 # Folders that may not be written to
 
 
-def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(smoke, truth, without_privileges):
-    """On a terminal, the progress of the next run is one line that changes."""
+def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes_in_a_hostile_tmpdir(
+    smoke, truth, without_privileges, hostile
+):
+    """On a terminal, the progress of the next run is one line that changes; its jobs compute a cell and make tables."""
     # A figure would only cost seaborn's start.
     (smoke / f"src/privpost/experiments/{QUICK}/figures.py").unlink()
     cells(smoke)[0].unlink()
@@ -154,7 +174,7 @@ def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(sm
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    text = on_a_terminal(smoke, *REPRODUCE)
+    text = on_a_terminal(smoke, *REPRODUCE, prefix=hostile)
     assert "1 of 2 cells" not in text
     assert "\r1 of 1 cells done" in text
     assert text.startswith("1 study, 2 cells, 1 of them in the store already. About ")
@@ -162,11 +182,11 @@ def test_a_read_only_results_folder_is_one_message_and_the_next_run_completes(sm
     assert smoke.contents(str(SMOKE)) == truth
 
 
-def on_a_terminal(clone, *words: str) -> str:
+def on_a_terminal(clone, *words: str, prefix=()) -> str:
     """Run a command of privpost on a terminal of its own; return what the terminal gets."""
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        clone.start_command("privpost", *words),
+        clone.start_command("privpost", *words, prefix=prefix),
         cwd=clone.folder, env=clone.environment(), stdin=follower, stdout=follower, stderr=follower,
     )  # fmt: skip
     os.close(follower)
@@ -229,23 +249,6 @@ def test_damaged_prepared_data_are_prepared_again_before_a_cell_reads_them(clone
     output = clone.run("privpost", "-m", "study=geumlek2017/finite_time", "scale=smoke", "shard=1/1")
     assert "Traceback" not in output
     assert prepared.stat().st_size > 1000
-
-
-# Folders of the environment
-
-
-def test_a_hostile_or_long_tmpdir_stops_no_job(smoke, truth, small_disks, tmp_path):
-    """Nothing in it may be executed, as on hardened hosts, and its name is longer than a socket's may be."""
-    long = tmp_path / ("x" * 100)
-    long.mkdir()
-    # Jobs compute a cell and make the tables.
-    (smoke / f"src/privpost/experiments/{QUICK}/figures.py").unlink()
-    cells(smoke)[0].unlink()
-    table = smoke / SMOKE / f"results/{QUICK}/rdp_curves.csv"
-    table.unlink()
-    noexec = (*small_disks, "sh", "-c", 'mount -t tmpfs -o noexec tmpfs "$0" && TMPDIR="$0" exec "$@"', str(long))
-    smoke.run("privpost", *REPRODUCE, prefix=noexec)
-    assert table.read_bytes() == truth[str(table.relative_to(smoke.folder))]
 
 
 # Sweeps

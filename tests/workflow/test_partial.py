@@ -24,7 +24,8 @@ def test_missing_data_sets_take_away_their_cells_and_no_study_that_has_others(cl
     # Of the audit, only what it reads, without its figure.
     clone.edit("conf/study/audit/audit.yaml", "mechanisms: all", f"mechanisms: [{AUDITED}]")
     clone.edit("conf/study/audit/audit.yaml", "    - source: [examples]\n      epsilon: [1]\n", "")
-    clone.edit("conf/study/audit/audit.yaml", "shards: 2", "shards: 1")
+    for study, shards in ((AUDIT, 2), (STUDY, 4)):
+        clone.edit(f"conf/study/{study}.yaml", f"shards: {shards}", "shards: 1")
     (clone / "src/privpost/experiments/audit/audit/figures.py").unlink()
     words = (*READERS.values(), "--scale", "smoke")
     output = clone.run("privpost", "reproduce", AUDIT, *words, prefix=without_network)
