@@ -106,7 +106,7 @@ OUTSIDE = ("ball excludes the mode", "small ball")
 )
 def test_moments_equal_quadrature(sampler, case):
     posterior = LogisticPosterior(*design(8, 2, seed=11, slope=3), **PLANAR[case])
-    draws = SAMPLERS[sampler](posterior, n_chains=4000, n_burn_in=40, n_draws=8, seed=12)
+    draws = SAMPLERS[sampler](posterior, n_chains=4000, n_burn_in=20, n_draws=8, seed=12)
     if posterior.radius is not None:
         assert (np.linalg.norm(draws, axis=2) <= posterior.radius).all()
     means = planar_functionals(draws).mean(axis=0)
@@ -176,7 +176,7 @@ def test_a_poor_gaussian_costs_calls_but_not_correctness(offset):
     laplace = posterior.at_mode()
     poor = GaussianApproximation(laplace.mean + offset, 0.6 * laplace.factor)
     draws, info = elliptical_slice.sample(
-        posterior, n_chains=4000, n_burn_in=40, n_draws=8, rng=np.random.default_rng(19), approximation=poor
+        posterior, n_chains=4000, n_burn_in=20, n_draws=8, rng=np.random.default_rng(19), approximation=poor
     )
     means = planar_functionals(draws).mean(axis=0)
     z = (means.mean(axis=0) - planar_expectations(posterior)) / (means.std(axis=0, ddof=1) / np.sqrt(4000))

@@ -135,8 +135,8 @@ def test_draws_of_two_columns_and_a_count_cost_what_their_joint_laws_say():
 def test_no_counts_of_two_categories_lose_more_than_the_law(n, prior):
     """Half-lines of beta laws by scipy's, of all counts and both ways; the law is attained for 9 records and fewer."""
     draw = PosteriorDraw(BetaBernoulli(*prior), n, 2.0, 0.7, weighting="concentrated")
-    epsilon, cuts = np.array([0.0, 0.2, 1.0, 3.0]), np.concatenate([np.geomspace(1e-6, 0.5, 800)] * 2)
-    cuts[800:] = 1 - cuts[800:]
+    epsilon, cuts = np.array([0.0, 0.2, 1.0, 3.0]), np.concatenate([np.geomspace(1e-6, 0.5, 400)] * 2)
+    cuts[400:] = 1 - cuts[400:]
     worst = np.zeros(len(epsilon))
     for ones in range(n):
         laws = [beta(prior[0] / 0.7 + k, prior[1] / 0.7 + n - k) for k in (ones, ones + 1)]

@@ -1,6 +1,7 @@
 """Exact draws from logistic posteriors against quadrature, with every shell forced, and faults that must be seen."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,9 +30,12 @@ def design(n, d, seed=11):
     return features, (rng.random(n) < 1 / (1 + np.exp(-3 * features[:, 0]))).astype(float)
 
 
+leggauss = cache(np.polynomial.legendre.leggauss)
+
+
 def axis(posterior):
     """Nodes and weights of Gauss-Legendre quadrature, up to the ball's radius or 12 of the prior's deviations."""
-    nodes, weights = np.polynomial.legendre.leggauss(800)
+    nodes, weights = leggauss(800)
     bound = min(posterior.radius or math.inf, 12 / math.sqrt(posterior.prior_precision))
     return bound * nodes, bound * weights
 

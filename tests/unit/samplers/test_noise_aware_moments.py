@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ N, MODEL = 20, NormalRegression(2, prior_precision=1.0, shape=3.0, rate=1.0, deg
 MOMENTS, SCALE = np.array([20.0, 4.0, 11.0, 12.0, 6.5, 14.0]), 3.0
 
 
+@cache
 def importance(kind: str, size=300_000):
     """θ of the prior and weights, from simulated records: x ~ N(μ, v) and y ~ N(w0 + w1 x, σ²), nothing integrated out.
 
