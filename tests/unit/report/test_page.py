@@ -124,18 +124,13 @@ def test_the_readmes_pictures_say_what_their_tables_have(checkout, table, panel,
     assert finding in said[0] and finding not in said[1]
 
 
-def calibration_title(given) -> str:
-    """The title of the figure over all studies' calibration, of which nothing is cut off."""
-    with style.context():
-        canvas = marked.draw(marked.functions(overall)["calibration"], given)
-        assert looked_at.faults(canvas) == []
-        style.close(canvas)
-    return canvas.get_suptitle()
-
-
 def test_the_title_on_calibration_stands_above_the_published_tables(checkout):
-    parameters = marked.parameters(marked.functions(overall)["calibration"])
-    assert "right prior" in calibration_title(overall.tables(Path(), parameters))
+    """Nothing of the figure is cut off."""
+    function = marked.functions(overall)["calibration"]
+    with style.context():
+        canvas = marked.draw(function, overall.tables(Path(), marked.parameters(function)))
+        assert looked_at.faults(canvas) == [] and "right prior" in canvas.get_suptitle()
+        style.close(canvas)
 
 
 @pytest.mark.parametrize(
@@ -153,12 +148,14 @@ def test_the_title_on_calibration_stands_above_the_published_tables(checkout):
 )
 def test_the_title_on_calibration_is_about_all_models(checkout, table, wrong):
     """KS distances of some rows that are made large, or small where they are large, take the title away."""
-    frames = overall.tables(Path(), marked.parameters(marked.functions(overall)["calibration"]))
+    function = marked.functions(overall)["calibration"]
+    frames = overall.tables(Path(), marked.parameters(function))
     rows = frames[table]
     chosen = np.logical_and.reduce([rows[name].isin(np.atleast_1d(value)) for name, value in wrong.items()])
     factor = 0.1 if rows.ks[chosen].median() > 0.1 else 4
     lie = rows.assign(ks=rows.ks.where(~chosen, rows.ks * factor))
-    assert chosen.any() and calibration_title(frames | {table: lie}) == ""
+    assert chosen.any() and looked_at.title(function, frames | {table: lie}) == ""
+    assert "right prior" in looked_at.title(function, frames)
 
 
 def test_the_readmes_bounds_are_all_that_the_paper_states(checkout):
