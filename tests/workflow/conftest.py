@@ -297,9 +297,9 @@ def _paper(once, pristine) -> Clone:
         clone = pristine.copy(place)
         # Publishing draws the figure; here it would only cost seaborn's start.
         figures = clone / f"src/privpost/experiments/{CLOSED}/figures.py"
-        kept = figures.rename(place.with_name("figures.py"))
+        aside = figures.rename(place.with_name("figures.py"))
         (clone / "build/said").write_text(clone.run("privpost", "reproduce", CLOSED))
-        kept.rename(figures)
+        aside.rename(figures)
 
     return once("paper", rebuild)
 
