@@ -237,8 +237,8 @@ def tabulated(cells):
 def test_tables_at_smoke_scale_have_every_row_and_can_be_scored(smoke_cells):
     made = tabulated(smoke_cells)
     table = made["logistic"]
-    # Three methods at three budgets and the true posterior, in two variants of two data sets, MNIST without concentrated
-    # sampling and without OPS by its own bound; OPS on Abalone's smallest ball; two metrics.
+    # Three methods at three budgets and the true posterior, in two variants of two data sets; MNIST has no concentrated
+    # sampling and no OPS by its own bound; OPS on Abalone's smallest ball; two metrics.
     assert len(table) == 2 * (4 * (3 * 3 + 1) - 3 * 3 + 3)
     # The paper's ball, two metrics.
     assert made["ops_radius"].times_smallest.isna().sum() == 2
