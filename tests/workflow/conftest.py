@@ -219,8 +219,8 @@ def _cloned(place: Path) -> None:
     (place / "build").mkdir()
     if (digests := ROOT / provenance.DIGESTS).is_file():
         shutil.copyfile(digests, place / provenance.DIGESTS)
-    for known in ROOT.glob("build/*/configurations"):
-        shutil.copytree(known, place / known.relative_to(ROOT))
+    for compositions in ROOT.glob("build/*/configurations"):
+        shutil.copytree(compositions, place / compositions.relative_to(ROOT))
     # Compiled loops are stored by the state of their sources, in whichever folder: all clones share them.
     kept = Path("src/privpost/samplers/__pycache__") / compiled.folder()
     (ROOT / kept).mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,5 @@
 """Calls Hydra: returns a study's composed configuration, and writes values in the syntax of Hydra's overrides."""
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from privpost import configurations
-from privpost.atomic import replacing
+from privpost.lab import memo
 from privpost.lab.project import NAME, built
 from privpost.lab.schema import SettingError
 
@@ -33,15 +32,12 @@ def compose(name: str, scale: str) -> dict[str, Any]:
     Hydra composed, with a digest of all configuration files.
     """
     path, state = built(scale) / "configurations" / f"{name}.json", _state()
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record["state"] == state:
-            return record["config"]
+    if (config := memo.read(path, state)) is not None:
+        return config
     config, constant = _composed(name, scale)
     # A configuration that depends on something else than the files, such as the environment, is not kept.
-    if constant and json.loads(text := json.dumps({"state": state, "config": config}))["config"] == config:
-        with contextlib.suppress(OSError), replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+    if constant and json.loads(json.dumps(config)) == config:
+        memo.write(path, state, config)
     return config
 
 

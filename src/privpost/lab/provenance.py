@@ -5,11 +5,9 @@ mechanisms, models and samplers in its ledger. Studies do not import code that o
 """
 
 import ast
-import contextlib
 import functools
 import hashlib
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -20,7 +18,7 @@ from typing import Any
 
 import privpost
 from privpost import lookup
-from privpost.atomic import replacing
+from privpost.lab import memo
 
 PACKAGE = Path(privpost.__file__).parent
 # The libraries on whose versions a cell's numbers depend.
@@ -136,31 +134,23 @@ def _code_digests(paths: Sequence[Path], of_cell: bool = False) -> list[str]:
     """
     texts = [text_of(path) for path in paths]
     keys = [hashlib.sha256(f"{of_cell}\0{text}".encode()).hexdigest() for text in texts]
-    known = _known()
-    if new := {key: (text, path) for key, text, path in zip(keys, texts, paths, strict=True) if key not in known}:
-        known.update({key: _code_digest(text, path, of_cell) for key, (text, path) in new.items()})
-        with contextlib.suppress(OSError), replacing(DIGESTS) as temporary:
-            temporary.write_text(json.dumps({"state": _state(), "digests": _kept() | known}), encoding="utf-8")
-    return [known[key] for key in keys]
+    digests = _digests()
+    if new := {key: (text, path) for key, text, path in zip(keys, texts, paths, strict=True) if key not in digests}:
+        digests.update({key: _code_digest(text, path, of_cell) for key, (text, path) in new.items()})
+        # Another process may have stored more meanwhile.
+        memo.write(DIGESTS, _state(), (memo.read(DIGESTS, _state()) or {}) | digests)
+    return [digests[key] for key in keys]
 
 
 @functools.cache
-def _known() -> dict[str, str]:
+def _digests() -> dict[str, str]:
     """Return the digests that this process knows, at first those that the build keeps."""
-    return _kept()
-
-
-def _kept() -> dict[str, str]:
-    """Return the digests that the build keeps, if this code and this Python computed them."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        record = json.loads(DIGESTS.read_text(encoding="utf-8"))
-        if record["state"] == _state():
-            return dict(record["digests"])
-    return {}
+    return memo.read(DIGESTS, _state()) or {}
 
 
 @functools.cache
 def _state() -> str:
+    """Return a digest of this code and of Python's version."""
     return hashlib.sha256(f"{sys.version}\0{text_of(Path(__file__))}".encode()).hexdigest()
 
 

@@ -45,7 +45,7 @@ def released(task, size: int = 6):
 
 def excesses(task, *names: str) -> dict[str, float]:
     """Return by methods the distance over what as many independent draws have, of chains that move."""
-    releases, found = released(task), {}
+    releases, ratios = released(task), {}
     references = [metrics.Reference.of(draws) for draws in task.reference(releases, 4000, np.random.default_rng(8))]
     for name in names:
         inferred = methods.method(name)(task, releases, np.random.default_rng(7), BUDGET)
@@ -53,8 +53,8 @@ def excesses(task, *names: str) -> dict[str, float]:
         ess = metrics.effective(inferred).mean()
         assert ess > 60, (name, ess)
         far = [np.abs(one.quantiles(draws) - one.slices).mean() for one, draws in zip(references, pooled, strict=True)]
-        found[name] = np.mean(far) / (1.288 * math.sqrt(1 / ess + 1 / 4000))
-    return found
+        ratios[name] = np.mean(far) / (1.288 * math.sqrt(1 / ess + 1 / 4000))
+    return ratios
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -62,8 +62,8 @@ def test_exact_methods_have_the_reference_s_law(name):
     """The excess is 1 on average; over six releases it varies by about 15 %, and effective sizes by as much."""
     which, _, noise = name.partition(" ")
     task = made(which, WIDE.get(which), 5, 1.0, noise or None)
-    found = excesses(task, *EXACT[name])
-    assert all(excess < 1.6 for excess in found.values()), found
+    ratios = excesses(task, *EXACT[name])
+    assert all(ratio < 1.6 for ratio in ratios.values()), ratios
 
 
 def test_approximations_are_near_where_records_are_many():
@@ -73,8 +73,8 @@ def test_approximations_are_near_where_records_are_many():
         (made(*CLAMPED, 300, 3.0), "quadrature", "gibbs"),
         (made("regression", None, 1000, 10.0), "gibbs"),
     ):
-        found = excesses(task, *names)
-        assert all(excess < 1.8 for excess in found.values()), (task.name, found)
+        ratios = excesses(task, *names)
+        assert all(ratio < 1.8 for ratio in ratios.values()), (task.name, ratios)
 
 
 def test_normal_laws_of_counts_are_near_where_records_are_many():

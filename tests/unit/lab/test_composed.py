@@ -69,10 +69,10 @@ def test_what_depends_on_the_environment_is_not_kept(toy, monkeypatch):
 def test_a_damaged_file_is_composed_anew(toy, text):
     config = compose.compose(NAME, "paper")
     path = toy.folder / KEPT
-    assert json.loads(path.read_text())["config"] == config
+    assert json.loads(path.read_text())["value"] == config
     path.write_text(text)
     assert compose.compose(NAME, "paper") == config
-    assert json.loads(path.read_text())["config"] == config
+    assert json.loads(path.read_text())["value"] == config
 
 
 def test_where_nothing_can_be_written_hydra_composes_each_time(toy, composed):

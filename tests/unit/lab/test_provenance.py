@@ -190,14 +190,14 @@ def parsed(package, tmp_path_factory, monkeypatch) -> list[str]:
     monkeypatch.setattr(
         provenance, "_code_digest", lambda text, path, *how: names.append(path.name) or by_parsing(text, path, *how)
     )
-    provenance._known.cache_clear()
+    provenance._digests.cache_clear()
     yield names
-    provenance._known.cache_clear()
+    provenance._digests.cache_clear()
 
 
 def anew() -> dict[str, str]:
     """The digests of a cell in a process that starts now."""
-    provenance._known.cache_clear()
+    provenance._digests.cache_clear()
     return provenance.of_cell("privpost.study", None)["source"]
 
 
@@ -217,11 +217,11 @@ def test_a_process_parses_only_what_no_other_has_parsed(package, parsed):
 def test_what_another_process_keeps_meanwhile_stays(package, parsed):
     anew()
     record = json.loads(provenance.DIGESTS.read_text())
-    record["digests"]["its"] = "digest"
+    record["value"]["its"] = "digest"
     provenance.DIGESTS.write_text(json.dumps(record))
     edit(package / "deeper.py", "return 2", "return 3")
     provenance.source("privpost.study")
-    assert json.loads(provenance.DIGESTS.read_text())["digests"]["its"] == "digest"
+    assert json.loads(provenance.DIGESTS.read_text())["value"]["its"] == "digest"
 
 
 def test_digests_of_other_code_or_of_another_python_are_computed_anew(parsed, monkeypatch):
